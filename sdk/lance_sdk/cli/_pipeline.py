@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -11,10 +12,12 @@ import click
 from lance_sdk.cli import _types
 from lance_sdk.cli._sections import SectionedGroup
 from lance_sdk.cli._settings import common_options, current_settings
-from lance_sdk.cli.console import number_format
+from lance_sdk.cli.console import number_format, streams
+from lance_sdk.cli.console.error_messages import describe
 from lance_sdk.cli.console.exit_codes import Failure, printable, require_command
 from lance_sdk.cli.console.output import print_json, print_line, print_table
 from lance_sdk.cli.journal.progress import frames_bar
+from lance_sdk.errors import ConfigError, TopicNotFound
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,12 +25,19 @@ if TYPE_CHECKING:
     from lance_sdk.spark.pipelines import Audited
 
 Options = dict[str, str]
+_PROCESSES: Final = "processes"
 _SMALL: Final = 4 << 30
 """Bytes that processes on this machine read in the time that Spark needs to start."""
+_SIDECARS: Final = 0
+"""Bytes of what is read of any log when only its sidecars are: too few to count."""
 _BRIEF: Final = 128 << 20
 """Bytes below which Java is done before it gains from compiling its code well."""
 _SPARKS_PLACE: Final = ("SPARK_MASTER", "PYSPARK_GATEWAY_PORT")
 """Environment variables of somebody who wants Spark, and of ``spark-submit``."""
+
+_SEGMENTS: Final = "segments"
+"""The folder that a server makes in its data directory."""
+_FILES_ONLY: Final = "This command reads files: name a data directory, and not a topic of a server"
 
 _EXAMPLES: Final = """\b
 Examples:
@@ -64,7 +74,7 @@ _option = click.option(
 )
 _engine = click.option(
     "--engine",
-    type=click.Choice(["auto", "spark", "processes"]),
+    type=click.Choice(["auto", "spark", _PROCESSES]),
     default="auto",
     show_default=True,
     help="What works: Spark, or processes on this machine; auto takes those up to 4 GiB.",
@@ -100,11 +110,13 @@ def archive_(
     from lance_sdk.spark.pipelines import archive  # noqa: PLC0415 - heavy, and an extra
     from lance_sdk.spark.pipelines.archive import check_archive  # noqa: PLC0415 - likewise
 
-    size = check_archive(options)
-    with _spark(size) as spark, frames_bar("archiving", "bytes") as tell:
-        found = archive(
-            spark, options, target, partition_by=partition_by, dry_run=dry_run, tell=tell
-        )
+    with _understood(source):
+        size = check_archive(options)
+    if dry_run:
+        found = archive(None, options, target, partition_by=partition_by, dry_run=True)
+    else:
+        with _spark(size) as spark, frames_bar("archiving", "bytes") as tell:
+            found = archive(spark, options, target, partition_by=partition_by, tell=tell)
     if current_settings().json:
         print_json(asdict(found) | {"dry_run": dry_run})
         return
@@ -115,6 +127,7 @@ def archive_(
         )
     else:
         print_line(f"archived {number_format.count(found.records, 'record')} ({told}) in {target}")
+        _tell_null_times(found.null_times, "ts_ns is null there, timestamp has microseconds")
 
 
 @pipeline.command("compact")
@@ -192,8 +205,10 @@ def audit_(path: str, *, engine: str, dry_run: bool) -> None:
     """
     from lance_sdk.spark.pipelines import audit  # noqa: PLC0415 - heavy, and an extra
 
-    size = audit(None, path, dry_run=True).totals["bytes"]
-    with _engine_for(engine, size) as spark, frames_bar("auditing", "files") as tell:
+    with _understood(path, takes_topics=False):
+        size = audit(None, path, dry_run=True).totals["bytes"]
+    workers = _engine_for(_PROCESSES if dry_run else engine, size)
+    with workers as spark, frames_bar("auditing", "files") as tell:
         found = audit(spark, path, tell, dry_run=dry_run)
     if current_settings().json:
         files = [asdict(report) | {"clean": report.clean} for report in found.files]
@@ -226,13 +241,14 @@ def _tell_audit(found: "Audited", *, dry_run: bool) -> None:
 
 @pipeline.command("reindex")
 @click.argument("path")
+@_engine
 @_dry_run
 @common_options
-def reindex_(path: str, *, dry_run: bool) -> None:
+def reindex_(path: str, *, engine: str, dry_run: bool) -> None:
     """Write the sparse indexes of closed segments at PATH again where they are missing or stale."""
     from lance_sdk.spark.pipelines import reindex  # noqa: PLC0415 - heavy, and an extra
 
-    with _spark() as spark, frames_bar("indexing", "segments") as tell:
+    with _engine_for(engine, _SIDECARS) as spark, frames_bar("indexing", "segments") as tell:
         found = reindex(spark, path, dry_run=dry_run, tell=tell)
     if current_settings().json:
         print_json(asdict(found) | {"dry_run": dry_run})
@@ -267,8 +283,10 @@ def report_(
         write_page,
     )
 
-    planned = sum(report(None, options, dry_run=True).planned.values())
-    with _engine_for(engine, planned) as spark, frames_bar("counting", "splits") as tell:
+    with _understood(source):
+        planned = sum(report(None, options, dry_run=True).planned.values())
+    workers = _engine_for(_PROCESSES if dry_run else engine, planned)
+    with workers as spark, frames_bar("counting", "splits") as tell:
         found = report(spark, options, tell, dry_run=dry_run)
     if picture is not None and not dry_run:
         plot(found, picture)
@@ -286,6 +304,12 @@ def report_(
         for each in found.volumes
     ]
     print_table(["topic", "hour (UTC)", "type", "records", "bytes"], rows, right="<<>>>")
+    _tell_null_times(found.null_times, "they are counted under the hour -")
+
+
+def _tell_null_times(count: int, what: str) -> None:
+    if count and not current_settings().quiet:
+        streams.tell(f"times after the year 2262: {count:,}; {what}")
 
 
 @pipeline.command("migrate")
@@ -298,6 +322,7 @@ def report_(
     help=r"Regular expression and name: 'rust-(.*)=\1'; may be repeated.",
 )
 @_create
+@_engine
 @_option
 @_dry_run
 @common_options
@@ -307,6 +332,7 @@ def migrate_(
     topics: str | None,
     rename: tuple[str, ...],
     create_topic: bool,
+    engine: str,
     more: tuple[str, ...],
     dry_run: bool,
 ) -> None:
@@ -320,8 +346,11 @@ def migrate_(
     pairs = [_pair("rename", text) for text in rename]
     from lance_sdk.spark.pipelines import migrate  # noqa: PLC0415 - heavy, and an extra
 
-    with _spark() as spark, frames_bar("copying", "topics") as tell:
-        found = migrate(spark, source, options, rename=pairs, dry_run=dry_run, tell=tell)
+    with _understood(path, takes_topics=False):
+        found = migrate(None, source, options, rename=pairs, dry_run=True)
+    if not dry_run:
+        with _engine_for(engine, found.bytes) as spark, frames_bar("copying", "topics") as tell:
+            found = migrate(spark, source, options, rename=pairs, tell=tell)
     if current_settings().json:
         print_json(asdict(found) | {"dry_run": dry_run})
         return
@@ -332,9 +361,52 @@ def migrate_(
 def _reading(source: str, more: tuple[str, ...]) -> Options:
     """Return the options for reading: a path where it looks like one, else topics."""
     options = dict(_pair("option", text) for text in more)
-    if "/" in source or source in {".", ".."}:
+    if _is_path(source):
         return {"path": source, **options}
-    return {"topics": source, **_server(), **options}
+    try:
+        return {"topics": source, **_server(), **options}
+    except click.UsageError as error:
+        raise click.UsageError(f"{error.message}. {_other_reading(source)}") from None
+
+
+def _is_path(source: str) -> bool:
+    """Whether a source is read as a path; a topic's name has no slash (AMB-24)."""
+    return "/" in source or source in {".", ".."}
+
+
+def _other_reading(source: str) -> str:
+    """Say what a source was taken for, and how to say the other thing that it could be."""
+    if _is_path(source):
+        return f"{source!r} was taken for a path, because of its slash: a topic's name has none"
+    if _is_data_directory(source):
+        return f"{source!r} was taken for a topic; for the data directory here say './{source}'"
+    return f"{source!r} was taken for a topic; a path has a slash, such as './{source}'"
+
+
+def _is_data_directory(source: str) -> bool:
+    return Path(source, _SEGMENTS).is_dir()
+
+
+@contextmanager
+def _understood(source: str, *, takes_topics: bool = True) -> Iterator[None]:
+    """Say what a source was taken for, where nothing of that name is found, or two things are.
+
+    Args:
+        source: what was typed.
+        takes_topics: whether the command reads topics, too, or only files.
+    """
+    is_topic = takes_topics and not _is_path(source)
+    try:
+        yield
+    except (ConfigError, TopicNotFound) as error:
+        is_unknown = isinstance(error, TopicNotFound) == is_topic
+        if not is_unknown or (not is_topic and ("://" in source or Path(source).exists())):
+            raise
+        message, code = describe(error)
+        hint = _other_reading(source) if takes_topics else _FILES_ONLY
+        raise Failure(f"{message.removesuffix('.')}. {hint}", code) from error
+    if is_topic and _is_data_directory(source) and not current_settings().quiet:
+        streams.tell(_other_reading(source))
 
 
 def _writing(more: tuple[str, ...], topic: str | None, *, create_topic: bool) -> Options:
@@ -376,7 +448,7 @@ def _engine_for(engine: str, size: int) -> Iterator["SparkSession | None"]:
         size: bytes to read.
     """
     is_elsewhere = any(name in os.environ for name in _SPARKS_PLACE)
-    if engine == "processes" or (engine == "auto" and size <= _SMALL and not is_elsewhere):
+    if engine == _PROCESSES or (engine == "auto" and size <= _SMALL and not is_elsewhere):
         yield None
         return
     with _spark() as spark:

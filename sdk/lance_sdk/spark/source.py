@@ -41,6 +41,7 @@ from lance_sdk.spark.logs.resolve import open_log
 from lance_sdk.spark.options import PLACES, Options, options_of_table
 from lance_sdk.spark.pushdown import Range
 from lance_sdk.spark.rows.columns import check_schema
+from lance_sdk.spark.rows.null_times import warned
 from lance_sdk.spark.tables import table_options, table_schema
 
 if TYPE_CHECKING:
@@ -128,7 +129,8 @@ def _arrow(schema: StructType) -> pa.Schema:
 def _read(partition: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     if partition is not None and partition.value is not None:  # no splits: one empty partition
         for split in partition.value:
-            yield from split.read(schema)
+            label = f"topic {split.topic!r}, offset {split.start} to {split.end}"
+            yield from warned(split.read(schema), label)
 
 
 def _partitions(splits: list[InputSplit], options: Options) -> list[InputPartition]:

@@ -1,5 +1,6 @@
 """``lwp pipeline``: what is said on the line, and what is wrong with it, before Spark starts."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -18,15 +19,20 @@ from lance_server.embedded import EmbeddedServer
 COMMANDS = ["archive", "compact", "replay", "audit", "reindex", "report", "migrate"]
 
 
-def run(*arguments: str) -> tuple[int, str]:
-    """Call ``lwp pipeline`` in a process of its own; return exit code and standard error."""
-    done = subprocess.run(
+def told(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Call ``lwp pipeline`` in a process of its own."""
+    return subprocess.run(
         [sys.executable, "-m", "lance_sdk.cli", "pipeline", *arguments],
         check=False,
         capture_output=True,
         text=True,
         timeout=60,
     )
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    """Call ``lwp pipeline`` in a process of its own; return exit code and standard error."""
+    done = told(*arguments)
     return done.returncode, done.stderr
 
 
@@ -110,7 +116,7 @@ def test_without_java_one_line_says_what_to_install(
     """And the exit code is that of wrong usage."""
     pytest.importorskip("pyspark", reason="pip install 'lance-sdk[spark]'")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    code, error = run("reindex", str(tmp_path))
+    code, error = run("replay", str(tmp_path), "--url", "lance://127.0.0.1:9")
     assert code == ExitCode.USAGE
     assert error.count("\n") == 1
     assert "Spark 4 needs Java 17 or later" in error
@@ -165,6 +171,86 @@ def test_a_small_folder_is_reported_without_spark(
     code, error = run("report", folder, "--engine", "spark")
     assert code == ExitCode.USAGE
     assert "Java 17" in error
+
+
+@pytest.mark.usefixtures("javaless")
+def test_a_dry_run_of_an_archive_needs_no_spark(
+    server: EmbeddedServer, produce: Callable[..., list[bytes]], tmp_path: Path
+) -> None:
+    """From a server and from files it tells the same, and makes nothing."""
+    produce("orders", 10)
+    to = ["--to", str(tmp_path / "archive"), "--dry-run"]
+    for source in (["orders", "--url", server.url], [str(server.data_dir)]):
+        done = told("archive", *source, *to)
+        assert done.stdout == "would read 450 B at most of 1 topic\n", done.stderr
+    assert not (tmp_path / "archive").exists()
+
+
+@pytest.mark.usefixtures("javaless")
+def test_a_small_folder_is_copied_and_indexed_without_spark(
+    server: EmbeddedServer, produce: Callable[..., list[bytes]]
+) -> None:
+    """Migrate and reindex work in processes on this machine."""
+    to = ("--rename", "orders=copy", "--create-topic")
+    produce("orders", 4000)
+    folder = str(server.data_dir)
+    copied = told("migrate", folder, "--url", server.url, *to, "--json")
+    assert json.loads(copied.stdout)["topics"] == {"copy": 4000}, copied.stderr
+    server.stop()
+    for index in server.data_dir.rglob("*.sparse.idx"):
+        index.unlink()
+    first, second = (told("reindex", folder, "--json") for _ in range(2))
+    assert len(json.loads(first.stdout)["changed"]) >= 1, first.stderr
+    assert json.loads(second.stdout)["changed"] == []
+
+
+@pytest.mark.parametrize("command", ["report", "archive"])
+def test_a_folders_name_without_a_slash_is_a_topics(
+    server: EmbeddedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """The error says what it was taken for and how to name the folder."""
+    monkeypatch.chdir(tmp_path)
+    rest = ["--to", "archive", "--dry-run"] if command == "archive" else []
+    taken = "'data' was taken for a topic; for the data directory here say './data'"
+    code, error = run(command, "data", *rest)
+    assert (code, "no server given" in error, taken in error) == (ExitCode.USAGE, True, True)
+    code, error = run(command, "data", *rest, "--url", server.url)
+    assert (code, error.count("\n"), taken in error) == (ExitCode.FAILED, 1, True)
+    code, error = run(command, "other", *rest, "--url", server.url)
+    assert "'other' was taken for a topic; a path has a slash, such as './other'" in error
+
+
+def test_of_a_topic_and_a_folder_the_topic_is_read_and_the_other_one_told(
+    server: EmbeddedServer,
+    produce: Callable[..., list[bytes]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On standard error, unless silence is asked for."""
+    produce("data", 10)
+    monkeypatch.chdir(tmp_path)
+    taken = "'data' was taken for a topic; for the data directory here say './data'\n"
+    assert run("report", "data", "--url", server.url) == (ExitCode.OK, taken)
+    assert run("report", "data", "--url", server.url, "--quiet") == (ExitCode.OK, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["report", "./orders"], "was taken for a path, because of its slash"),
+        (["audit", "orders"], "name a data directory, and not a topic of a server"),
+        (["migrate", "orders"], "name a data directory, and not a topic of a server"),
+    ],
+)
+def test_a_path_that_is_not_there_is_told_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], hint: str
+) -> None:
+    """With what a topic's name looks like, or that topics are not read."""
+    monkeypatch.chdir(tmp_path)
+    code, error = run(*arguments, "--url", "lance://127.0.0.1:9")
+    assert (code, error.count("\n")) == (ExitCode.USAGE, 1)
+    assert "there is nothing; name a folder that exists" in error
+    assert hint in error
 
 
 @pytest.mark.usefixtures("javaless")

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from lance_sdk import Producer
 from lance_sdk.errors import ConfigError
 from lance_sdk.spark.files.segments import topic_files
 from lance_sdk.spark.java import check_java
 from lance_sdk.spark.options import Options
-from lance_sdk.spark.pipelines import audit, migrate, report
+from lance_sdk.spark.pipelines import archive, audit, migrate, reindex, replay, report
 from lance_sdk.spark.pipelines.audit import FileReport, audit_one, targets
 from lance_sdk.spark.pipelines.migrate import copy, renamed
 from lance_sdk.spark.pipelines.reindex import _held, _look_at, _write
@@ -212,10 +213,20 @@ def test_indexes_of_a_running_server_are_left_alone(server: EmbeddedServer) -> N
 
 def test_a_count_is_by_topic_hour_and_type(reader: Any, data: str) -> None:
     """Records and bytes of values."""
-    counted = [row for split in reader.splits(path=data) for row in count_split(split)]
+    counted = [row for split in reader.splits(path=data) for row in count_split(split)[0]]
     assert {(topic, kind) for topic, _, kind, _, _ in counted} == {("orders", 1)}
     assert sum(records for *_, records, _ in counted) == 4000
     assert sum(size for *_, size in counted) == 4000 * 40
+
+
+def test_times_after_the_year_2262_are_counted(server: EmbeddedServer) -> None:
+    """They have no hour; a record without a time of its own has the server's."""
+    with Producer(f"{server.url}/orders", create_topic=True, dialect="specified") as producer:
+        for moment in (2**63, 2**63 - 1, None):
+            producer.send(b"x", timestamp=moment)
+    found = report(None, {"path": str(server.data_dir)})
+    assert (found.records, found.null_times) == (3, 1)
+    assert [volume.records for volume in found.volumes if volume.hour < 0] == [1]
 
 
 def test_a_report_is_drawn(tmp_path: Path) -> None:
@@ -289,6 +300,32 @@ def test_an_empty_log_has_an_empty_report(server: EmbeddedServer) -> None:
         client.create_topic("empty")
     servers = "{}:{}".format(*server.address)
     assert report(None, {"servers": servers, "topic": "empty"}).volumes == []  # type: ignore[arg-type]
+
+
+class Remote:
+    """A session that is one of Spark Connect by its module."""
+
+
+Remote.__module__ = "pyspark.sql.connect.session"
+
+
+def test_pipelines_say_that_they_do_not_run_on_spark_connect(
+    data: str, at: Mapping[str, str], tmp_path: Path
+) -> None:
+    """Before anything is read or made."""
+    spark: Any = Remote()
+    target = tmp_path / "archive"
+    for pipeline in (
+        lambda: archive(spark, {"path": data}, str(target)),
+        lambda: replay(spark, str(target), at),
+        lambda: audit(spark, data),
+        lambda: report(spark, {"path": data}),
+        lambda: reindex(spark, data),
+        lambda: migrate(spark, {"path": data}, at),
+    ):
+        with pytest.raises(ConfigError, match="do not run on Spark Connect"):
+            pipeline()
+    assert not target.exists()
 
 
 def fake_java(folder: Path, version: str) -> str:

@@ -15,6 +15,7 @@ from lance_sdk.spark.errors import DataDamaged, SinkError
 from lance_sdk.spark.rows.column_names import TYPES, Origin
 from lance_sdk.spark.rows.columns import Parted, arrow_schema, check_schema, to_batch
 from lance_sdk.spark.rows.encoding import check_columns, frames_of
+from lance_sdk.spark.rows.null_times import null_times, warned
 from lance_sdk.values.keyed import join, split
 from lance_spec.enums import RecordType
 from lance_spec.errors import DecodeError
@@ -156,6 +157,30 @@ def test_a_time_beyond_63_bits_is_a_timestamp_and_no_integer() -> None:
     value, kind = join(b"x", None, 2**64 - 1)
     (row,) = rows(chain([(kind, value)]), "ts_ns", "timestamp", "value")
     assert (row["ts_ns"], row["timestamp"].year, row["value"]) == (None, 2554, b"x")
+
+
+def test_times_beyond_63_bits_are_counted_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Of all batches of a split together; a record without a time is none of them."""
+    far, near = join(b"x", None, 2**63), join(b"x", None, 2**63 - 1)
+    data = chain([(kind, value) for value, kind in (far, near, far)] + [(1, b"plain")])
+    batches = [
+        to_batch(arrow_schema(["ts_ns", "value"]), Parted.of(bytearray(data)), HERE)
+        for _ in range(2)
+    ]
+    assert [null_times(batch) for batch in batches] == [2, 2]
+    passed = list(warned(batches, "topic 'orders'"))
+    assert [(batch.schema.metadata, len(batch)) for batch in passed] == [(None, 4)] * 2
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert told.startswith("topic 'orders': times after the year 2262: 4; ts_ns is null there")
+
+
+def test_where_no_time_is_too_large_nothing_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """Nor where the column is not asked for."""
+    far, near = join(b"x", None, 2**63), join(b"x", None, 2**63 - 1)
+    for names, (value, kind) in ((["ts_ns"], near), (["timestamp"], far)):
+        batch = to_batch(arrow_schema(names), Parted.of(bytearray(chain([(kind, value)]))), HERE)
+        assert list(warned([batch], "topic 'orders'")) == [batch]
+    assert not caplog.records
 
 
 def test_a_time_beyond_63_bits_is_written_as_it_was_read() -> None:

@@ -6,9 +6,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from lance_sdk.errors import ConfigError
+from lance_sdk.spark.pipelines import archive, report
+
 
 def main(at: dict[str, str], folder: str, told: Path) -> None:
-    """Read, write and stream the topic ``orders``."""
+    """Read, write and stream the topic ``orders``, and try pipelines."""
     builder = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false")
     spark = builder.getOrCreate()
     rows = spark.read.format("lwp").options(**at, topic="orders").load()
@@ -20,7 +23,16 @@ def main(at: dict[str, str], folder: str, told: Path) -> None:
     sink = sink.option("semantics", "exactly-once").option("checkpointLocation", f"{folder}/cp")
     query = sink.trigger(availableNow=True).start()
     query.awaitTermination()
-    told.write_text(json.dumps({"count": count}))
+    refused = []
+    for pipeline in (
+        lambda: archive(spark, {**at, "topic": "orders"}, f"{folder}/archive"),
+        lambda: report(spark, {**at, "topic": "orders"}),
+    ):
+        try:
+            pipeline()
+        except ConfigError as error:
+            refused.append(str(error))
+    told.write_text(json.dumps({"count": count, "refused": refused}))
     spark.stop()
 
 

@@ -194,7 +194,8 @@ def test_an_archive_comes_back_field_by_field(
         producer.send(b"far", timestamp=2**63 // 1000 * 1000 + 1000)
     source = {**at, "topic": "007"} if where == "server" else {"path": str(server.data_dir)}
     target = str(tmp_path / "archive")
-    assert archive(spark, source, target, partition_by=("topic", "date", "hour")).records == 6
+    archived = archive(spark, source, target, partition_by=("topic", "date", "hour"))
+    assert (archived.records, archived.null_times) == (6, 1)
     assert not list(Path(target).rglob("*HIVE_DEFAULT*"))
     assert list(Path(target).glob("topic=007/date=2026-01-01/hour=2026-01-01-12"))
     assert list(Path(target).glob("topic=007/date=2262-04-11/hour=2262-04-11-23"))
@@ -330,6 +331,42 @@ def test_an_archive_goes_on_and_comes_back(
         assert found.topics == {"orders": 350}
     assert told[-1] == (350, 350)
     assert reader.values(**at, topic="copy") == expected
+
+
+@pytest.fixture
+def first_release(spark: Any, at: At, tmp_path: Path) -> Callable[[], str]:
+    """Archive the topic ``orders`` as the first release did; returns the folder."""
+    schema = "topic string, offset bigint, type int, value binary, ts_ns bigint"
+
+    def run() -> str:
+        target = str(tmp_path / "old")
+        said = {**at, "topic": "orders", "startingOffsets": "earliest", "recordFormat": "stored"}
+        rows = spark.readStream.format("lwp").options(**said).schema(schema).load()
+        writer = rows.writeStream.format("parquet").partitionBy("topic")
+        writer = writer.option("checkpointLocation", f"{target}/_lwp_checkpoint")
+        writer.trigger(availableNow=True).start(target).awaitTermination()
+        return target
+
+    return run
+
+
+def test_an_archive_of_the_first_release_goes_on_and_comes_back(
+    spark: Any, server: EmbeddedServer, reader: Any, at: At, first_release: Callable[[], str]
+) -> None:
+    """In its own form, with stored values and without keys; the records are the same."""
+    with Producer(f"{server.url}/orders", create_topic=True, dialect="specified") as producer:
+        producer.send(b"first", key=b"k")
+        producer.flush()
+        target = first_release()
+        producer.send(b"second", key=b"k", timestamp=1_767_268_800_123_456_789)
+    assert archive(spark, {**at, "topic": "orders"}, target).records == 1
+    assert "key" not in spark.read.parquet(target).columns
+    with pytest.raises(ConfigError, match="begun with recordFormat=stored and goes on so"):
+        archive(spark, {**at, "topic": "orders", "recordFormat": "payload"}, target)
+    assert replay(spark, target, {**at, "topic": "copy", "createTopic": "true"}).records == 2
+    names = ("type", "raw")
+    expected = reader.rows(reader.splits(**at, topic="orders"), *names)
+    assert reader.rows(reader.splits(**at, topic="copy"), *names) == expected
 
 
 @pytest.mark.parametrize("left", [True, False])

@@ -92,7 +92,7 @@ sink.option("createTopic", "true").mode("append").save()
 def test_spark_connect_reads_writes_and_streams(
     sessions: None, produce: Fill, reader: Any, at: At, tmp_path: Path
 ) -> None:
-    """A client without a Java side of its own: batch, stream, and rows that are written."""
+    """A client without a Java side of its own: batch, stream, rows written; no pipelines."""
     del sessions
     pytest.importorskip("grpc", reason="pip install 'pyspark[connect]'")
     expected = produce("orders", 40)
@@ -104,6 +104,8 @@ def test_spark_connect_reads_writes_and_streams(
         text=True,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    assert json.loads(told.read_text()) == {"count": 40}
+    answer = json.loads(told.read_text())
+    assert answer["count"] == 40
+    assert ["do not run on Spark Connect" in each for each in answer["refused"]] == [True, True]
     assert reader.values(**at, topic="copy") == expected
     assert reader.values(**at, topic="streamed") == expected

@@ -12,9 +12,10 @@ from lance_sdk.spark.failures import own_errors
 from lance_sdk.spark.files.storage import entries, read_file
 from lance_sdk.spark.logs.batches import plan
 from lance_sdk.spark.logs.resolve import open_log
-from lance_sdk.spark.options import NAMES, Options
+from lance_sdk.spark.options import NAMES, Options, RecordFormat
 from lance_sdk.spark.pipelines.archive_files import locked, relocate
 from lance_sdk.spark.pipelines.compact import finish
+from lance_sdk.spark.pipelines.session import refuse_connect
 from lance_sdk.spark.rows.column_names import TYPES
 from lance_sdk.spark.streaming.checkpoint import STORED_VERSION, decode_checkpoint, version_of
 from lance_sdk.spark.streaming.streams import StreamOffsets
@@ -36,6 +37,7 @@ STORED_COLUMNS: Final = ("topic", "offset", "type", "value", "ts_ns")
 """Those of an archive that was begun by the first release; it goes on with them."""
 _CHECKPOINT: Final = "_lwp_checkpoint"
 _PARTITIONS: Final = ("topic", "date", "hour")
+_NULL_TIMES: Final = "null_times"
 _POLL: Final = 0.2
 _HOUR: Final = 3600
 _DAY: Final = 24 * _HOUR
@@ -50,16 +52,19 @@ class Archived:
         records: how many were added; None in a dry run, which reads none.
         bytes: of the log that were read, or in a dry run: that would be.
         topics: how far each topic is archived.
+        null_times: records whose time is after the year 2262: their ``ts_ns`` is null, and their
+            ``timestamp`` is in microseconds.
     """
 
     target: str
     records: int | None
     bytes: int
     topics: Mapping[str, int]
+    null_times: int = 0
 
 
 def archive(
-    spark: "SparkSession",
+    spark: "SparkSession | None",
     options: Mapping[str, str],
     target: str,
     *,
@@ -73,7 +78,7 @@ def archive(
     killed, and every record is in the archive once. It may be copied or moved between two runs.
 
     Args:
-        spark: the session.
+        spark: the session; a dry run needs none.
         options: what to read, as for the format ``lwp``.
         target: folder of the archive; its checkpoint stands in it.
         partition_by: some of ``topic``, ``date`` (such as ``2026-01-31``) and ``hour`` (such as
@@ -91,12 +96,17 @@ def archive(
         raise ConfigError(f"partition by {', '.join(_PARTITIONS)}, not by {unknown[0]!r}")
     said = {NAMES["starting_offsets"]: "earliest", **options}
     parsed = Options.parse(said)
+    form = _form(parsed, target)
     if dry_run:
         return _would(parsed, target)
+    if spark is None:
+        raise ConfigError("only a dry run of an archive needs no Spark session")
+    refuse_connect(spark)
     register(spark)
     with locked(target):
         relocate(target)
         finish(target)
+        said[NAMES["record_format"]] = form
         query = _query(spark, said, target, partition_by)
         with own_errors():
             return _followed(query.start(target), target, parsed, tell)
@@ -105,15 +115,11 @@ def archive(
 def _query(
     spark: "SparkSession", options: Mapping[str, str], target: str, partition_by: Sequence[str]
 ) -> Any:
-    """Return what writes into the archive, in the form in which it was begun."""
-    said = dict(options)
-    columns: Sequence[str] = COLUMNS
-    if _is_stored(f"{target.rstrip('/')}/{_CHECKPOINT}/offsets"):
-        columns = STORED_COLUMNS
-        said[NAMES["record_format"]] = "stored"
-    reader = spark.readStream.format("lwp").options(**said).schema(_schema(columns))
+    """Return what writes into the archive."""
+    columns = STORED_COLUMNS if options[NAMES["record_format"]] == "stored" else COLUMNS
+    reader = spark.readStream.format("lwp").options(**options).schema(_schema(columns))
     return (
-        _dated(reader.load(), partition_by)
+        _dated(_observed(reader.load()), partition_by)
         .writeStream.format("parquet")
         .partitionBy(*partition_by)
         .option("checkpointLocation", f"{target.rstrip('/')}/{_CHECKPOINT}")
@@ -135,21 +141,46 @@ def check_archive(options: Mapping[str, str]) -> int:
     return sum(view.end - view.start for view in views)
 
 
-def _is_stored(offsets: str) -> bool:
-    """Whether an archive's checkpoint is of version 1, whose values are as they are stored."""
+def _form(options: Options, target: str) -> RecordFormat:
+    """Return in which form values are archived: that in which the archive was begun.
+
+    Raises:
+        ConfigError: the other one is asked for.
+    """
+    begun, asked = _begun_form(f"{target.rstrip('/')}/{_CHECKPOINT}/offsets"), options.record_format
+    if begun is not None and asked not in {None, begun}:
+        raise ConfigError(
+            f"recordFormat={asked}: {target} was begun with recordFormat={begun} and goes on so; "
+            "begin a new archive in another folder"
+        )
+    return begun or asked or "payload"
+
+
+def _begun_form(offsets: str) -> RecordFormat | None:
+    """Return the form of an archive by the version of its checkpoint; None where it has none."""
     try:
         batches = [each for each in entries(offsets) if each.name.isdigit()]
     except FileNotFoundError:
-        return False
+        return None
     if not batches:
-        return False
+        return None
     newest = max(batches, key=lambda each: int(each.name))
     line = read_file(newest.path).decode().splitlines()[-1]
-    return version_of(json.loads(line)) == STORED_VERSION
+    return "stored" if version_of(json.loads(line)) == STORED_VERSION else "payload"
 
 
 def _schema(columns: Sequence[str]) -> str:
     return ", ".join(f"{name} {TYPES[name]}" for name in columns)
+
+
+def _observed(frame: "DataFrame") -> "DataFrame":
+    """Have the query's progress count times that are null because they are too large."""
+    if "timestamp" not in frame.columns:
+        return frame
+    from pyspark.sql.functions import expr  # noqa: PLC0415 - heavy
+
+    count = expr("count_if(ts_ns IS NULL AND timestamp IS NOT NULL)")
+    return frame.observe(_NULL_TIMES, count.alias(_NULL_TIMES))
 
 
 def _dated(frame: "DataFrame", partition_by: Sequence[str]) -> "DataFrame":
@@ -177,7 +208,9 @@ def _followed(
     records = sum(int(each["numInputRows"]) for each in seen.values())
     last = seen[max(seen)] if seen else None
     topics = _ends(last) if last else _would(options, target).topics
-    return Archived(target, records, _bytes(seen), topics)
+    observed = [each["observedMetrics"].get(_NULL_TIMES) for each in seen.values()]
+    null_times = sum(int(row[_NULL_TIMES]) for row in observed if row is not None)
+    return Archived(target, records, _bytes(seen), topics, null_times)
 
 
 def _collect(query: Any, seen: dict[int, Any]) -> None:

@@ -46,7 +46,7 @@ class Migrated:
 
 
 def migrate(
-    spark: "SparkSession",
+    spark: "SparkSession | None",
     source: Mapping[str, str],
     target: Mapping[str, str],
     *,
@@ -60,7 +60,7 @@ def migrate(
     once, archive it and replay the archive with ``semantics=exactly-once``.
 
     Args:
-        spark: the session whose tasks copy.
+        spark: the session whose tasks copy; None copies in processes on this machine.
         source: what to read, as for the format ``lwp``.
         target: where to write; without ``topic``, to topics of the same names.
         rename: pairs of a regular expression, which matches whole names, and what to make of it.

@@ -45,7 +45,7 @@ class Reindexed:
 
 
 def reindex(
-    spark: "SparkSession",
+    spark: "SparkSession | None",
     path: str,
     *,
     dry_run: bool = False,
@@ -54,7 +54,8 @@ def reindex(
     """Write the sparse indexes of all closed segments that have none, or others.
 
     Args:
-        spark: the session whose tasks work; they must see the same local path.
+        spark: the session whose tasks work, which must see the same local path; None works in
+            processes on this machine.
         path: a data directory that no server uses, or a topic's folder.
         dry_run: only say what would be written.
         tell: called with segments done and segments in all.

@@ -10,6 +10,7 @@ from lance_sdk.spark.failures import first_line, own_errors
 from lance_sdk.spark.options import NAMES, Options
 from lance_sdk.spark.pipelines.archive_files import moved_files
 from lance_sdk.spark.pipelines.growth import watched
+from lance_sdk.spark.pipelines.session import refuse_connect
 from lance_sdk.spark.writing.sinks import batch_sink
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def replay(
         ConfigError: the folder is not an archive, or the options do not fit.
         LanceError: the server cannot be written to.
     """
+    refuse_connect(spark)
     parsed = check_replay(options)
     frame = _archived(spark, source, condition)
     with own_errors():

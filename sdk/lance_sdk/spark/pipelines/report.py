@@ -18,6 +18,7 @@ from lance_sdk.spark.pipelines.plotting import draw
 from lance_sdk.spark.pipelines.session import spread
 from lance_sdk.spark.pipelines.volume import Volume
 from lance_sdk.spark.rows.columns import arrow_schema
+from lance_sdk.spark.rows.null_times import null_times
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,10 +34,12 @@ class Report:
     Attributes:
         volumes: by topic, hour and type; none in a dry run.
         planned: bytes to read, by topic, or by slot.
+        null_times: records whose time is after the year 2262, which have no hour here.
     """
 
     volumes: Sequence[Volume]
     planned: Mapping[str, int] = field(default_factory=dict)
+    null_times: int = 0
 
     @property
     def records(self) -> int:
@@ -75,22 +78,27 @@ def report(
     if dry_run:
         return Report([], planned)
     sums: dict[tuple[str, int, int], list[int]] = {}
-    for found in spread(spark, splits, partial(count_split), tell):
+    beyond = 0
+    for found, null in spread(spark, splits, partial(count_split), tell):
+        beyond += null
         for topic, hour, kind, records, size in found:
             sums.setdefault((topic, hour, kind), [0, 0])[0] += records
             sums[topic, hour, kind][1] += size
-    return Report(sorted(Volume(*key, *both) for key, both in sums.items()), planned)
+    return Report(sorted(Volume(*key, *both) for key, both in sums.items()), planned, beyond)
 
 
-def count_split(split: InputSplit) -> list[tuple[str, int, int, int, int]]:
-    """Return (topic, hour, type, records, bytes) of a split."""
-    tables = [_count(batch) for batch in split.read(arrow_schema(_COLUMNS))]
+def count_split(split: InputSplit) -> tuple[list[tuple[str, int, int, int, int]], int]:
+    """Return (topic, hour, type, records, bytes) of a split, and how many times are too large."""
+    tables, beyond = [], 0
+    for batch in split.read(arrow_schema(_COLUMNS)):
+        beyond += null_times(batch)
+        tables.append(_count(batch))
     if not tables:
-        return []
+        return [], 0
     grouped = pa.concat_tables(tables).group_by(["topic", "hour", "type"])
     total = grouped.aggregate([("records", "sum"), ("bytes", "sum")])
     names = ("topic", "hour", "type", "records_sum", "bytes_sum")
-    return list(zip(*(total[name].to_pylist() for name in names), strict=True))
+    return list(zip(*(total[name].to_pylist() for name in names), strict=True)), beyond
 
 
 def _count(batch: pa.RecordBatch) -> pa.Table:

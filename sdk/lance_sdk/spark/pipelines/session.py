@@ -14,6 +14,7 @@ from lance_sdk.errors import ConfigError
 from lance_sdk.spark.cores import usable_cores
 from lance_sdk.spark.failures import own_errors
 from lance_sdk.spark.java import check_java
+from lance_sdk.spark.pipelines.gateway import start_java
 from lance_sdk.spark.snappy import snappy_options
 
 if TYPE_CHECKING:
@@ -62,22 +63,25 @@ def local_session(
     with tempfile.TemporaryDirectory(prefix="lwp-") as folder:
         logging = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
         java = (logging, snappy_options(Path(folder)), _BRIEF if brief else "")
-        spark = _builder(SparkSession, cores, memory, " ".join(filter(None, java))).getOrCreate()
+        builder = _builder(SparkSession.builder, cores, memory, " ".join(filter(None, java)))
+        spark = builder.appName("lwp").getOrCreate()
         try:
             yield spark
         finally:
             spark.stop()
 
 
-def _builder(kind: Any, cores: int | None, memory: str, java: str) -> Any:
+def _builder(builder: Any, cores: int | None, memory: str, java: str) -> Any:
     if _SUBMITTED in os.environ:  # its Java side runs, and has the settings of its command line
-        return kind.builder.appName("lwp")
+        return builder
+    from pyspark import SparkConf  # noqa: PLC0415 - heavy
+
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    master = os.environ.get("SPARK_MASTER") or f"local[{cores or '*'},3]"
-    builder = kind.builder.master(master).appName("lwp").config("spark.driver.memory", memory)
     settings = {
+        "spark.master": os.environ.get("SPARK_MASTER") or f"local[{cores or '*'},3]",
+        "spark.driver.memory": memory,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(max(2, cores or usable_cores())),
@@ -86,9 +90,22 @@ def _builder(kind: Any, cores: int | None, memory: str, java: str) -> Any:
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.extraJavaOptions": java,
     }
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder
+    conf = SparkConf().setAll(list(settings.items()))
+    start_java(conf)
+    return builder.config(conf=conf)
+
+
+def refuse_connect(spark: "SparkSession") -> None:
+    """Refuse a session whose driver is another process, maybe on another machine.
+
+    Raises:
+        ConfigError: it is a session of Spark Connect.
+    """
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise ConfigError(
+            "pipelines do not run on Spark Connect, whose driver is elsewhere: use a session that "
+            "has its driver here, such as local_session gives or spark-submit"
+        )
 
 
 def spread(
@@ -104,7 +121,12 @@ def spread(
         items: what to work on; large ones first makes for the shortest time.
         work: a function that can be pickled.
         tell: called with items done and items in all.
+
+    Raises:
+        ConfigError: it is a session of Spark Connect.
     """
+    if spark is not None:
+        refuse_connect(spark)
     chosen = list(items)
     if not chosen:
         return []

@@ -17,6 +17,7 @@ from lance_sdk.errors import ConfigError
 from lance_sdk.spark.errors import DataDamaged
 from lance_sdk.spark.rows.column_names import TYPES, Origin, check_names
 from lance_sdk.spark.rows.keyed_columns import KeyedColumns, micros, readable_ns
+from lance_sdk.spark.rows.null_times import with_null_times
 from lance_spec.checksum import Buffer
 from lance_spec.limits import RECORD_HEADER_SIZE
 from lance_spec.records import part_records
@@ -141,17 +142,22 @@ def to_batch(
     split = _SPLIT if origin.stored else _SPLIT | {"value"}
     whole = None if split.isdisjoint(schema.names) else maker.well_formed()
     arrays = [getattr(maker, field.name)() for field in schema]
-    found = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    found = with_null_times(pa.RecordBatch.from_arrays(arrays, schema=schema), maker.null_times)
     return found if whole is None else found.filter(whole)
 
 
 class _Maker:
-    """Makes the columns, each one only when it is asked for."""
+    """Makes the columns, each one only when it is asked for.
+
+    Attributes:
+        null_times: how many times are null in ``ts_ns`` because it cannot hold them.
+    """
 
     def __init__(self, records: Parted, origin: Origin, times: np.ndarray[Any, Any] | None) -> None:
         self._records = records
         self._origin = origin
         self._server_ns = times
+        self.null_times = 0
         self._parts = KeyedColumns(
             records.values, records.offsets, np.frombuffer(records.kinds, np.uint8)
         )
@@ -210,7 +216,10 @@ class _Maker:
         return self._parts.key()
 
     def ts_ns(self) -> pa.Array:
-        return readable_ns(*self._times())
+        times, known = self._times()
+        found = readable_ns(times, known)
+        self.null_times = int(known.sum()) - (len(found) - found.null_count)
+        return found
 
     def timestamp(self) -> pa.Array:
         return micros(*self._times())

@@ -1,0 +1,45 @@
+"""The Java side of a session, started so that the first line a user sees is not Java's.
+
+Spark starts Java with an incubator module that only its machine learning uses. No option leaves the
+module out, and Java writes a line about it before any code of Spark runs.
+"""
+
+import os
+from contextlib import suppress
+from threading import Thread
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark import SparkConf
+
+_STDERR: Final = 2
+_NOTICE: Final = b"WARNING: Using incubator modules: "
+
+
+def start_java(conf: "SparkConf") -> None:
+    """Start Java as PySpark would, unless it runs, and pass on what it writes to standard error.
+
+    Args:
+        conf: settings that Java needs when it starts.
+    """
+    from pyspark import SparkContext  # noqa: PLC0415 - heavy
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - likewise
+
+    if SparkContext._gateway is not None:  # noqa: SLF001 - PySpark keeps it nowhere else
+        return
+    reading, writing = os.pipe()
+    Thread(target=_pass_on, args=(reading,), name="lwp-java", daemon=True).start()
+    try:
+        gateway = launch_gateway(conf, popen_kwargs={"stderr": writing})
+    finally:
+        os.close(writing)
+    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - it takes one nowhere else
+
+
+def _pass_on(descriptor: int) -> None:
+    """Write every line to standard error but Java's own notice."""
+    with open(descriptor, "rb") as lines:
+        for line in lines:
+            if not line.startswith(_NOTICE):
+                with suppress(OSError):  # nobody reads it; Java must not wait for that
+                    os.write(_STDERR, line)
