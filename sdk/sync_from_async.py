@@ -36,6 +36,7 @@ _WRITTEN: Final = (
 _LINES: Final = (
     r"^import anyio\n",
     r"^ +# noqa: ASYNC\d+ .*\n",
+    r"^ +@closing\n",
     r"^# ruff: noqa: ASYNC\d+ .*\n",
 )
 """What the sync side has not."""

@@ -7,8 +7,6 @@ import warnings
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-import anyio
-
 from lance_sdk._api.arguments.unit_parsing import seconds
 from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._api.factory import ClientCore, driver_options, not_opened, open_deadline
@@ -16,6 +14,7 @@ from lance_sdk._api.no_pickle import NotPicklable
 from lance_sdk._api.with_statements import OpenedByAsyncWith
 from lance_sdk._io.at_exit import leaving_time, warn_of_lost_block
 from lance_sdk._io.tasks.task_driver import TaskDriver
+from lance_sdk._io.tasks.uncancelled import closing
 from lance_sdk.errors import NotOpenError, RecordsLost, UsageError
 from lance_sdk.types import CloseReport
 
@@ -59,11 +58,14 @@ class AsyncLifecycle(NotPicklable, OpenedByAsyncWith):
             await self._await_opened()
             await self._opened()
         except BaseException:
-            with anyio.CancelScope(shield=True):
-                await self._driver.close(0.0)
-                await self._end(0.0)
+            await self._abandon()
             raise
         return self
+
+    @closing
+    async def _abandon(self) -> None:
+        await self._driver.close(0.0)
+        await self._end(0.0)
 
     async def _begin(self) -> None:
         """Get ready before the driver starts."""
@@ -90,13 +92,13 @@ class AsyncLifecycle(NotPicklable, OpenedByAsyncWith):
         """
         return await self._close(timeout, failed=False)
 
+    @closing
     async def _close(self, timeout: float | None, *, failed: bool) -> CloseReport:
         limit = seconds("close_timeout", self._config.close_timeout)
         until = deadline_after(limit if timeout is None else timeout)
-        with anyio.CancelScope(shield=True):
-            until = await self._finish(until, failed=failed)
-            await self._driver.close(max(0.0, until - time.monotonic()))
-            await self._end(max(0.0, until - time.monotonic()))
+        until = await self._finish(until, failed=failed)
+        await self._driver.close(max(0.0, until - time.monotonic()))
+        await self._end(max(0.0, until - time.monotonic()))
         return self._report()
 
     async def _finish(self, until: float, *, failed: bool) -> float:

@@ -13,6 +13,7 @@ from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.arguments.unit_parsing import positive, seconds
 from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._io.at_exit import leaving_time, warn_of_lost_block
+from lance_sdk._io.tasks.uncancelled import closing
 from lance_sdk._protocol.handshake import find_partitioned
 from lance_sdk.aio.delivery import AsyncDeliveries, AsyncDelivery
 from lance_sdk.aio.partition_watch import AsyncPartitionWatch
@@ -258,6 +259,7 @@ class AsyncPartitionedProducer:
         """Return the counters of each partition as they stand now."""
         return tuple(producer.stats() for producer in self._producers)
 
+    @closing
     async def close(self, timeout: float | None = None) -> CloseReport:
         """Finish and disconnect; always returns.
 

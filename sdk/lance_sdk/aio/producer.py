@@ -13,6 +13,7 @@ from lance_sdk._api.arguments.sendable import Plain, V, with_values
 from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.arguments.unit_parsing import seconds
 from lance_sdk._api.producer_core import ACK_SHARE, DISK_GRACE, build_producer
+from lance_sdk._io.tasks.uncancelled import take
 from lance_sdk._protocol.produce.batcher import add_record, stored_size
 from lance_sdk._protocol.produce.delivery import Batch, first_failure
 from lance_sdk._protocol.produce.delivery_failures import buffer_full, no_room
@@ -277,7 +278,7 @@ class AsyncProducer(AsyncLifecycle, Generic[V]):
 
     async def _begin(self) -> None:
         if (spill := self._core.spill) is not None:
-            await to_thread.run_sync(spill.open)
+            await take(spill.open, lambda _: spill.close(0.0))
             self._sender.spooler.opened()
         self._core.open_session(monotonic())
 

@@ -10,13 +10,13 @@ from time import monotonic
 from types import TracebackType
 from typing import Self, Unpack
 
-import anyio
 from anyio.lowlevel import checkpoint
 
 from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.arguments.unit_parsing import Duration
 from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._io.at_exit import leaving_time
+from lance_sdk._io.tasks.uncancelled import closing
 from lance_sdk.aio._iteration import UntilNone
 from lance_sdk.aio._offset_store import async_store
 from lance_sdk.config import ConsumerConfig
@@ -303,13 +303,16 @@ class AsyncTopicsConsumer(TopicsView):
             self._wholes = wholes_of(found, settings.topics)
             await self._take_up(found)
         except BaseException:
-            with anyio.CancelScope(shield=True):
-                await self._release()
-                await self._reader.close(0.0)
+            await self._abandon()
             raise
         if self._wholes or self._settings.pattern is not None:
             self._refresh_at = monotonic() + self._settings.refresh_interval
         return self
+
+    @closing
+    async def _abandon(self) -> None:
+        await self._release()
+        await self._reader.close(0.0)
 
     async def close(self, timeout: float | None = None) -> None:
         """Commit what is done, and disconnect; always returns.
@@ -319,12 +322,12 @@ class AsyncTopicsConsumer(TopicsView):
         """
         await self._close(timeout, failed=False)
 
+    @closing
     async def _close(self, timeout: float | None, *, failed: bool) -> None:
-        with anyio.CancelScope(shield=True):
-            if self._reader.usable and self._settings.auto_commit != "off":
-                await self._commit_last(failed=failed)
-            await self._release()
-            await self._reader.close(timeout)
+        if self._reader.usable and self._settings.auto_commit != "off":
+            await self._commit_last(failed=failed)
+        await self._release()
+        await self._reader.close(timeout)
 
     async def _commit_last(self, *, failed: bool) -> None:
         if failed:

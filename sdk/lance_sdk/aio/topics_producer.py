@@ -12,6 +12,7 @@ from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.arguments.unit_parsing import positive, seconds
 from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._io.at_exit import leaving_time, warn_of_lost_block
+from lance_sdk._io.tasks.uncancelled import closing
 from lance_sdk.aio.delivery import AsyncDelivery
 from lance_sdk.aio.partitions import AsyncPartitionedProducer
 from lance_sdk.config import ProducerConfig
@@ -173,6 +174,7 @@ class AsyncTopicsProducer:
         """Return the counters of each topic's partitions as they stand now, by topic."""
         return {name: target.stats() for name, target in list(self._targets.items())}
 
+    @closing
     async def close(self, timeout: float | None = None) -> CloseReport:
         """Finish and disconnect; always returns.
 

@@ -1,5 +1,6 @@
 """Leaving the block of what has several topics: cancelled, interrupted, or with an exception."""
 
+import asyncio
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -93,6 +94,27 @@ async def test_a_cancelled_consumer_lets_go_of_its_positions(
     store.close()
     with pytest.raises(ClosedError):
         await consumer.poll(0.0)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_closing_to_the_end_is_not_cancelled(server: EmbeddedServer, tmp_path: Path) -> None:
+    """By `asyncio.Task.cancel`, which strikes through anyio's shields."""
+    name = uuid4().hex[:8]
+    append(server.url, name, 3)
+    consumer = await lance_sdk.AsyncTopicsConsumer(
+        server.url, [name], offsets=f"file:{tmp_path}", consumer="app"
+    ).open()
+    assert await consumer.poll(10.0) is not None
+    [topic] = consumer.assignment
+    closing = asyncio.create_task(consumer.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    store = FileStore(tmp_path)
+    found = store.claim("app", topic)
+    store.close()
+    assert found is not None
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)

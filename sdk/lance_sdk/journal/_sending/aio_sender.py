@@ -11,12 +11,12 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-import anyio
 from anyio import to_thread
 
 from lance_sdk._api.with_statements import OpenedByAsyncWith
 from lance_sdk._io.at_exit import leaving_time, warn_of_lost_block
 from lance_sdk._io.tasks.task_driver import TaskDriver
+from lance_sdk._io.tasks.uncancelled import closing, take
 from lance_sdk.errors import DeadlineExceeded
 from lance_sdk.journal._sending.base import SenderState
 from lance_sdk.journal._sending.config import ForwardConfig
@@ -57,8 +57,8 @@ class AsyncForwardingSender(SenderState, OpenedByAsyncWith):
             UsageError: it is open already, or was closed.
         """
         self._check_new()
-        # Not abandoned when the caller is cancelled: the slot's lock must not be left behind.
-        core = await to_thread.run_sync(open_core, self._settings, self._factory)
+        opening = partial(open_core, self._settings, self._factory)
+        core = await take(opening, SenderCore.release)
         self._core = core
         try:
             await to_thread.run_sync(self._prepared, core)  # it may wait for the disk
@@ -82,6 +82,7 @@ class AsyncForwardingSender(SenderState, OpenedByAsyncWith):
         if core.transport.opened.error is not None:
             raise core.transport.opened.error.with_traceback(None)
 
+    @closing
     async def close(self, timeout: float | None = None) -> SenderReport:
         """Wait for acknowledgements, then let go of everything; what is left stays in the slot.
 
@@ -98,8 +99,7 @@ class AsyncForwardingSender(SenderState, OpenedByAsyncWith):
         limit = self._settings.close_timeout if timeout is None else timeout
         try:
             if limit > 0 and self._driver is not None:
-                with anyio.CancelScope(shield=True):
-                    done = await self._wait_acked(core.journal.next_fsn - 1, limit)
+                done = await self._wait_acked(core.journal.next_fsn - 1, limit)
                 self._waited(core, limit, done=done)
         finally:
             report = await self._release(core)
@@ -108,15 +108,15 @@ class AsyncForwardingSender(SenderState, OpenedByAsyncWith):
             raise untold.with_traceback(None)
         return report
 
+    @closing
     async def _release(self, core: SenderCore) -> SenderReport:
         """Stop every task and thread, close the slot, and note what is left."""
-        with anyio.CancelScope(shield=True):
-            try:
-                if self._driver is not None:
-                    await self._driver.close(0.0)
-            finally:
-                report = await to_thread.run_sync(core.release)
-                self._report = report
+        try:
+            if self._driver is not None:
+                await self._driver.close(0.0)
+        finally:
+            report = await to_thread.run_sync(core.release)
+            self._report = report
         return report
 
     async def __aenter__(self) -> Self:

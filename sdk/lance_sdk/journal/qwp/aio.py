@@ -9,6 +9,7 @@ import anyio
 from anyio import to_thread
 
 from lance_sdk._errors.base import LanceError
+from lance_sdk._io.tasks.uncancelled import finish
 from lance_sdk.errors import UsageError
 from lance_sdk.journal._sending.aio_sender import AsyncForwardingSender
 from lance_sdk.journal._sending.core import SenderCore
@@ -154,8 +155,8 @@ class AsyncQwpSender(AsyncForwardingSender):
         async with self._flushing:  # frames build upon each other's symbols: one at a time
             writer.seal()
             while (frame := writer.front()) is not None:
-                with anyio.CancelScope(shield=True):  # else a stored frame could be stored again
-                    await self._store_front(writer, core, frame)
+                # To its end, else a stored frame could be stored again.
+                await finish(partial(self._store_front, writer, core, frame))
             return await super().flush()
 
     async def _store_front(self, writer: RowWriter, core: SenderCore, frame: bytes) -> None:
@@ -195,8 +196,7 @@ class AsyncQwpSender(AsyncForwardingSender):
         if self._writer is None or self._report is not None or not self._writer.rows:
             return None
         try:
-            with anyio.CancelScope(shield=True):
-                await self.flush()
+            await finish(self.flush)
         except UsageError:
             return None
         except LanceError as error:
