@@ -335,3 +335,38 @@ def test_same_name_other_number_is_found(store: FileStore, orders: TopicIdentity
     store.save(commit(orders, 100))
     again = dataclasses.replace(orders, id=9)
     assert store.claim("my-consumer", again).topic == orders
+
+
+def test_a_claim_that_ctrl_c_cut_short_is_none(tmp_path: Path, orders: TopicIdentity) -> None:
+    """Wherever it strikes: the same program may claim again."""
+    calm = FileStore(tmp_path / "calm")
+    places = _interrupted(calm, orders, 10**9)
+    calm.close()
+    assert places > 50
+    for place in range(1, places + 1):
+        store = FileStore(tmp_path / str(place))
+        _interrupted(store, orders, place)
+        store.release("app", orders)
+        store.claim("app", orders)
+        store.close()
+
+
+def _interrupted(store: FileStore, topic: TopicIdentity, place: int) -> int:
+    """Claim a topic, with Ctrl-C in one place; return how many places there were."""
+    count = 0
+
+    def strike(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in {"call", "c_return"}
+        if count == place:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    sys.setprofile(strike)
+    try:
+        store.claim("app", topic)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.setprofile(None)
+    return count

@@ -80,14 +80,16 @@ class FileStore:
         files = self._files(consumer, topic)
         with self._mutex, _as_unavailable(files.folder):
             _make_folder(files.folder)
-            lock = self._lock(files.lock)
+            path = files.lock
+            lock = self._lock(path)
             try:
                 entry = self._take_over(files, topic, generation)
-            except BaseException:
+                self._locks[path] = lock
+                at_fork.register(self)
+            except BaseException:  # Ctrl-C, too
+                self._locks.pop(path, None)
                 _unlock(lock)
                 raise
-            self._locks[files.lock] = lock
-            at_fork.register(self)
         return None if entry is None else entry.found
 
     def save(self, commit: Commit) -> None:

@@ -46,13 +46,14 @@ async def finish(work: Callable[[], Coroutine[Any, Any, T]], budget: float = mat
         work: what is to be done.
         budget: seconds that a caller waits who was cancelled.
     """
-    with anyio.CancelScope(shield=True):
-        if on_trio():
-            return await work()
-        task = _started(work())
-        if (cancelled := await _end_of(task, budget)) is not None:
-            raise cancelled
-        return task.result()
+    if on_trio():
+        with anyio.CancelScope(shield=True):
+            result = await work()
+        return result
+    task = _started(work())
+    if (cancelled := await _end_of(task, budget)) is not None:
+        raise cancelled
+    return task.result()
 
 
 async def take(taking: Callable[[], T], give_back: Callable[[T], object]) -> T:
@@ -62,15 +63,14 @@ async def take(taking: Callable[[], T], give_back: Callable[[T], object]) -> T:
         taking: returns what it took.
         give_back: gets that.
     """
-    with anyio.CancelScope(shield=True):
-        if on_trio():
-            return await to_thread.run_sync(taking)
-        task = _started(to_thread.run_sync(taking))
-        if (cancelled := await _end_of(task, math.inf)) is None:
-            return task.result()
-        if not task.cancelled() and task.exception() is None:
-            await finish(functools.partial(to_thread.run_sync, give_back, task.result()))
-        raise cancelled
+    if on_trio():  # where a thread is not abandoned
+        return await to_thread.run_sync(taking)
+    task = _started(to_thread.run_sync(taking))
+    if (cancelled := await _end_of(task, math.inf)) is None:
+        return task.result()
+    if not task.cancelled() and task.exception() is None:
+        await finish(functools.partial(to_thread.run_sync, give_back, task.result()))
+    raise cancelled
 
 
 def _started(work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
@@ -89,9 +89,10 @@ def _done(task: "asyncio.Task[Any]") -> None:
 async def _end_of(task: "asyncio.Task[Any]", budget: float) -> asyncio.CancelledError | None:
     """Wait for a task; return what cancelled the caller meanwhile."""
     cancelled, until = None, math.inf
-    while not task.done() and (left := until - time.monotonic()) > 0:
-        try:
-            await asyncio.wait([task], timeout=None if left == math.inf else left)
-        except asyncio.CancelledError as error:
-            cancelled, until = error, min(until, time.monotonic() + budget)
+    with anyio.CancelScope(shield=True):
+        while not task.done() and (left := until - time.monotonic()) > 0:
+            try:
+                await asyncio.wait([task], timeout=None if left == math.inf else left)
+            except asyncio.CancelledError as error:
+                cancelled, until = error, min(until, time.monotonic() + budget)
     return cancelled
