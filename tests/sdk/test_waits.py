@@ -1,6 +1,7 @@
 """No wait of a user's thread outlasts Ctrl-C, although the signal came a moment before it."""
 
 import contextlib
+import queue
 import signal
 import socket
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from lance_sdk._api import interruptible
 from lance_sdk.groups._member.wakeup import Wakeup
+from lance_sdk.journal._ring.workers import Worker
 
 FAR = 60.0
 """Seconds that the waits would last."""
@@ -115,6 +117,15 @@ def test_a_members_wait_for_records_ends() -> None:
 def test_an_interrupt_leaves_no_wakeup_locked(step: int) -> None:
     """Wherever it strikes in the wait: whoever has news must not hang."""
     wakeup = Wakeup()
+    struck(lambda: wakeup.wait(0.001), step)
+    news = threading.Thread(target=wakeup.wake, daemon=True)
+    news.start()
+    news.join(FAR / 10)
+    assert not news.is_alive()
+
+
+def struck(work: Callable[[], object], step: int) -> None:
+    """Do something, with Ctrl-C at a step of it."""
     left = step
 
     def strike(_frame: object, event: str, _argument: object) -> None:
@@ -126,15 +137,25 @@ def test_an_interrupt_leaves_no_wakeup_locked(step: int) -> None:
 
     sys.setprofile(strike)
     try:
-        wakeup.wait(0.001)
+        work()
     except KeyboardInterrupt:
         pass
     finally:
         sys.setprofile(None)
-    news = threading.Thread(target=wakeup.wake, daemon=True)
-    news.start()
-    news.join(FAR / 10)
-    assert not news.is_alive()
+
+
+@pytest.mark.parametrize("step", range(1, 7))
+def test_an_interrupt_leaves_no_worker_of_a_journal_locked(step: int) -> None:
+    """Wherever it strikes who wakes the worker: the next one is heard, and the worker ends."""
+    ran = queue.SimpleQueue[None]()
+    worker = Worker("worker", lambda: ran.put(None), pytest.fail)
+    worker.start()
+    ran.get(timeout=FAR)  # it begins with a run
+    struck(worker.wake, step)
+    helper = threading.Thread(target=worker.wake, daemon=True)
+    helper.start()
+    ran.get(timeout=FAR / 10)
+    assert worker.stop(FAR / 10)
 
 
 def test_news_that_came_before_ends_the_wait() -> None:

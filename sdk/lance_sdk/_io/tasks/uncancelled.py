@@ -47,9 +47,7 @@ async def finish(work: Callable[[], Coroutine[Any, Any, T]], budget: float = mat
         budget: seconds that a caller waits who was cancelled.
     """
     if on_trio():
-        with anyio.CancelScope(shield=True):
-            result = await work()
-        return result
+        return await _shielded(work)
     task = _started(work())
     if (cancelled := await _end_of(task, budget)) is not None:
         raise cancelled
@@ -71,6 +69,12 @@ async def take(taking: Callable[[], T], give_back: Callable[[T], object]) -> T:
     if not task.cancelled() and task.exception() is None:
         await finish(functools.partial(to_thread.run_sync, give_back, task.result()))
     raise cancelled
+
+
+async def _shielded(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    with anyio.CancelScope(shield=True):
+        return await work()
+    raise AssertionError("nothing cancels a scope that nobody has")
 
 
 def _started(work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":

@@ -7,7 +7,7 @@ of the network.
 import threading
 from collections.abc import Callable
 
-from lance_sdk._api.interruptible import join
+from lance_sdk._api.interruptible import Latch, join
 
 
 class Worker:
@@ -21,7 +21,7 @@ class Worker:
     ) -> None:
         self._work = work
         self._broken = broken
-        self._woken = threading.Event()
+        self._woken = Latch()
         self._ended = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -45,10 +45,10 @@ class Worker:
     def _run(self) -> None:
         delay: float | None = 0.0
         while True:
-            self._woken.wait(delay)
+            self._woken.wait(threading.TIMEOUT_MAX if delay is None else delay)
+            self._woken = Latch()  # before the look: who wakes it now is not missed
             if self._ended:
                 return
-            self._woken.clear()
             try:
                 delay = self._work()
             except Exception as error:  # noqa: BLE001 - a dead worker would hang producers
