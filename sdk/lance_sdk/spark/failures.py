@@ -16,6 +16,7 @@ _ENDS: Final = re.compile(
     r"\s*(?:at [\w.$/]+\(|SQLSTATE|Traceback|During handling|The above|File \"|$)"
 )
 """What does not belong to an exception's text any more."""
+_CALL: Final = "An error occurred while calling "
 _FROM_SPARK: Final = ("pyspark.", "py4j.")
 
 
@@ -53,8 +54,14 @@ def own_error(text: str) -> LanceError | None:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error's text that says something."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), repr(error))
+    """Return the first line of an error's text that says something.
+
+    Where a call of Java's failed, that is the second one.
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith(_CALL):
+        return lines[1].removeprefix(": ")
+    return lines[0] if lines else repr(error)
 
 
 def _made(name: str, text: str) -> LanceError:

@@ -265,6 +265,23 @@ def test_a_topic_that_is_not_there_is_told_before_spark_starts(
     assert "misspelt" in error
 
 
+def test_a_java_that_does_not_start_is_told_in_one_line_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After whatever Java itself said, which is passed on but for its usual notice."""
+    pytest.importorskip("pyspark", reason="pip install 'lance-sdk[spark]'")
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    notice = "WARNING: Using incubator modules: jdk.incubator.vector"
+    java.write_text(f"#!/bin/sh\necho '{notice}\nopenjdk version \"17.0.1\"' >&2\nexit 1\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    code, error = run("replay", str(tmp_path), "--url", "lance://127.0.0.1:9")
+    assert (code, notice in error) == (ExitCode.FAILED, False)
+    assert 'openjdk version "17.0.1"' in error
+    assert error.splitlines()[-1].startswith("error: Spark: [JAVA_GATEWAY_EXITED]")
+
+
 @pytest.mark.usefixtures("javaless")
 def test_what_exactly_once_needs_is_told_before_spark_starts(tmp_path: Path) -> None:
     """Both options by name."""

@@ -79,6 +79,14 @@ def test_what_spark_says_is_one_line() -> None:
         raise spark_error("\nout of room\n\tat java.lang.Thread.run(Thread.java:1)")
 
 
+def test_of_a_call_of_java_that_failed_the_reason_is_told() -> None:
+    """The first line only says that there was a call."""
+    call = "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n"
+    told = r"^Spark: org.apache.SparkException: no master 'x'$"
+    with pytest.raises(SparkFailed, match=told), own_errors():
+        raise spark_error(f"{call}: org.apache.SparkException: no master 'x'\n\tat x.y(Z:1)")
+
+
 @pytest.mark.parametrize("error", [ConfigError("no"), ZeroDivisionError("bug")])
 def test_other_errors_pass_as_they_are(error: Exception) -> None:
     """They were raised on the driver, by this package or by a bug."""

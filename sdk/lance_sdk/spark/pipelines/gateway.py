@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pyspark import SparkConf
 
 _STDERR: Final = 2
+_LAST_WORDS: Final = 2.0
+"""Seconds to wait for what a Java has said that ended at once."""
 _NOTICE: Final = b"WARNING: Using incubator modules: "
 
 
@@ -21,18 +23,25 @@ def start_java(conf: "SparkConf") -> None:
 
     Args:
         conf: settings that Java needs when it starts.
+
+    Raises:
+        PySparkRuntimeError: it does not start; what it said of that has been passed on.
     """
     from pyspark import SparkContext  # noqa: PLC0415 - heavy
+    from pyspark.errors import PySparkRuntimeError  # noqa: PLC0415 - likewise
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - likewise
 
     if SparkContext._gateway is not None:  # noqa: SLF001 - PySpark keeps it nowhere else
         return
     reading, writing = os.pipe()
-    Thread(target=_pass_on, args=(reading,), name="lwp-java", daemon=True).start()
+    listener = Thread(target=_pass_on, args=(reading,), name="lwp-java", daemon=True)
+    listener.start()
     try:
-        gateway = launch_gateway(conf, popen_kwargs={"stderr": writing})
-    finally:
-        os.close(writing)
+        with os.fdopen(writing, "wb") as stderr:
+            gateway = launch_gateway(conf, popen_kwargs={"stderr": stderr})
+    except PySparkRuntimeError:
+        listener.join(_LAST_WORDS)
+        raise
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - it takes one nowhere else
 
 

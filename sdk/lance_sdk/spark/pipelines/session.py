@@ -46,6 +46,7 @@ def local_session(
 
     Raises:
         ConfigError: PySpark or Java is missing.
+        SparkFailed: Java does not start, or Spark does not.
     """
     try:
         from pyspark.logger import PySparkLogger  # noqa: PLC0415 - heavy, and an extra
@@ -63,8 +64,9 @@ def local_session(
     with tempfile.TemporaryDirectory(prefix="lwp-") as folder:
         logging = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
         java = (logging, snappy_options(Path(folder)), _BRIEF if brief else "")
-        builder = _builder(SparkSession.builder, cores, memory, " ".join(filter(None, java)))
-        spark = builder.appName("lwp").getOrCreate()
+        with own_errors():
+            builder = _builder(SparkSession.builder, cores, memory, " ".join(filter(None, java)))
+            spark = builder.appName("lwp").getOrCreate()
         try:
             yield spark
         finally:
