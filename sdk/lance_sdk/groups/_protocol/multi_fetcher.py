@@ -274,13 +274,15 @@ class MultiFetcher:
                 fetch.fetcher.abort(error, now)
             self._open()
             return
-        for fetch in self._back_home(host, now):
-            fetch.retry_at = now + fetch.retry.next_delay()
-            if isinstance(error, ServerError) and not error.retryable:
+        back = self._back_home(host, now)
+        if isinstance(error, ServerError) and not error.retryable:
+            for fetch in back:
                 fetch.fetcher.fail(error)
-            else:
-                text = f"{host.address} has topics and cannot be used, looking for another: {error}"
-                self.events.append(Notice(text, f"host {host.address}"))
+        elif back:
+            for fetch in back:
+                fetch.retry_at = now + fetch.retry.next_delay()
+            text = f"{host.address} has topics and cannot be used, looking for another: {error}"
+            self.events.append(Notice(text, f"host {host.address}"))
 
     def host_closes(self, host: HostFetcher, now: float) -> None:
         """Take note that a session is closed: at home it was the last one."""
