@@ -1,5 +1,6 @@
 """Logging: standard library, nothing configured, one warning an incident."""
 
+import asyncio
 import logging
 import subprocess
 import sys
@@ -51,13 +52,14 @@ def test_an_outage_is_one_warning_and_its_end_one_line(
     assert caplog.records[1].lance["dialect"] == "specified"
 
 
+@pytest.mark.parametrize("kind", [ValueError, asyncio.CancelledError, SystemExit])
 def test_a_callback_that_raises_is_logged(
-    server: FakeServer, caplog: pytest.LogCaptureFixture
+    server: FakeServer, caplog: pytest.LogCaptureFixture, kind: type[BaseException]
 ) -> None:
     """With its traceback; exceptions in callbacks do not vanish."""
 
     def bad(_delivery: object) -> None:
-        raise ValueError("in a callback")
+        raise kind("in a callback")
 
     added = threading.Event()
     server.on_ingest = lambda _peer, _frame: not added.wait(10)

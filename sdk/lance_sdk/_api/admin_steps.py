@@ -33,7 +33,7 @@ from lance_sdk.errors import (
     Unsupported,
 )
 from lance_sdk.types import PartitionedTopic
-from lance_sdk.values.keyed import as_time_ns
+from lance_sdk.values.keyed import as_moment_ns
 from lance_spec.bodies import (
     ClusterStatus,
     TopicInfo,
@@ -350,7 +350,7 @@ def set_retention(
 
 def offset_for_time(topic: str | int, moment: datetime | int, server_url: str) -> Procedure[int]:
     """Ask where the records of a time begin (AMB-37)."""
-    time_ns = as_time_ns("moment", moment) if isinstance(moment, datetime) else moment
+    time_ns = as_moment_ns("moment", moment) if isinstance(moment, datetime) else moment
     number = topic if isinstance(topic, int) else (yield from _number(topic, server_url))
     payload = _encode(OffsetForTime(topic_id=number, time_ns=time_ns))
     try:

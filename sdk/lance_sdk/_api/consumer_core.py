@@ -20,7 +20,7 @@ from lance_sdk.stats import ConsumerStats
 from lance_sdk.types import RecordBatch
 from lance_sdk.url import URL, parse_url
 from lance_sdk.values.codecs import codec_for
-from lance_sdk.values.keyed import as_time_ns
+from lance_sdk.values.keyed import as_moment_ns
 
 if TYPE_CHECKING:
     from lance_sdk._protocol.events import Event
@@ -128,7 +128,7 @@ def as_start(where: int | str | datetime, shown: str = "start={}") -> Start:
     """
     check_start(where, shown)
     if isinstance(where, datetime):
-        return Moment(as_time_ns("start", where))
+        return Moment(as_moment_ns("start", where))
     if isinstance(where, int):
         return where
     return "beginning" if where == "beginning" else "end"

@@ -1,5 +1,6 @@
 """When a wait ends."""
 
+import math
 from time import monotonic
 
 from lance_sdk._api.arguments.unit_parsing import shorten
@@ -12,8 +13,11 @@ def deadline_after(timeout: float) -> float:
         TypeError: it is not a number.
     """
     try:
-        return monotonic() + timeout
+        deadline = monotonic() + timeout
     except TypeError:
+        deadline = math.nan
+    if math.isnan(deadline):  # no time is after it: a wait would not end
         raise TypeError(
             f"timeout={shorten(timeout)}: expected seconds as a number, such as 5 or 0.5, or None"
-        ) from None
+        )
+    return deadline

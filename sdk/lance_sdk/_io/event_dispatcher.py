@@ -137,7 +137,7 @@ class EventDispatcher:
     def _extra(self, **fields: object) -> dict[str, dict[str, object]]:
         return {"lance": {"source": self._name, **fields}}
 
-    def _callback_failed(self, error: Exception) -> None:
+    def _callback_failed(self, error: BaseException) -> None:
         DELIVERY.error("%s: a callback raised", self._name, exc_info=error, extra=self._extra())
 
     def _tell(self, event: Event) -> None:

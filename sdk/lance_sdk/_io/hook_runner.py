@@ -33,10 +33,12 @@ class HookRunner:
         for number, hook in enumerate(self._hooks):
             try:
                 getattr(hook, name)(event)
-            except Exception as error:  # noqa: BLE001 - user code may raise anything
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 - user code may raise anything
                 self._failed(number, name, error)
 
-    def _failed(self, number: int, name: str, error: Exception) -> None:
+    def _failed(self, number: int, name: str, error: BaseException) -> None:
         self.failures += 1
         if (number, name) in self._told:
             return

@@ -62,7 +62,7 @@ class Completion:
         self._callbacks.append(callback)
         return True
 
-    def announce(self, on_error: Callable[[Exception], object]) -> None:
+    def announce(self, on_error: Callable[[BaseException], object]) -> None:
         """Wake the waiters and run the callbacks; one that raises does not stop the others.
 
         Args:
@@ -74,5 +74,7 @@ class Completion:
         for callback in callbacks or ():
             try:
                 callback()
-            except Exception as error:  # noqa: BLE001 - user code may raise anything
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 - user code may raise anything
                 on_error(error)

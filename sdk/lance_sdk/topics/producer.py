@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from lance_sdk._api.arguments.signature import shows_options
-from lance_sdk._api.arguments.unit_parsing import positive, seconds
+from lance_sdk._api.arguments.unit_parsing import positive, seconds, shorten
 from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._io.at_exit import leaving_time, warn_of_lost_block
 from lance_sdk.config import ProducerConfig
@@ -135,6 +135,8 @@ class TopicsProducer:
         """Return the producer of a topic, opened."""
         if topic is None:
             raise ConfigError(f"send() needs topic=: {self._server} names none")
+        if not isinstance(topic, str):
+            raise ConfigError(f"topic={shorten(topic)}: expected text, the name of a topic")
         with self._opening:
             self._check()
             if (found := self._targets.get(topic)) is None:

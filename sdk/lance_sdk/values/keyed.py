@@ -10,7 +10,7 @@ from lance_spec.enums import RecordType
 from lance_spec.errors import DecodeError, EncodeError
 from lance_spec.messages.lwp import KeyTimestamped, KeyValue, Timestamped
 
-__all__ = ["KeyedParts", "Time", "as_time_ns", "join", "split"]
+__all__ = ["KeyedParts", "Time", "as_moment_ns", "as_time_ns", "join", "split"]
 
 Time: TypeAlias = int | datetime
 """Nanoseconds since the Unix epoch, or a datetime with a time zone."""
@@ -88,17 +88,34 @@ def as_time_ns(name: str, when: Time) -> int:
         LocalProtocolError: it cannot be written, or says no time zone.
     """
     if isinstance(when, datetime):
-        if when.tzinfo is None:
-            raise LocalProtocolError(
-                f"{name}={shorten(when)} says no time zone; use datetime.now(timezone.utc)"
-            )
-        when = (when - _EPOCH) // _MICROSECOND * 1000
+        when = _since_epoch(name, when)
     if isinstance(when, bool) or not isinstance(when, int):
         kind = type(when).__name__
         raise TypeError(f"{name} must be nanoseconds since the epoch or a datetime, not {kind}")
     if not 0 <= when <= _LATEST:
         raise LocalProtocolError(f"{name}={shorten(when)}: expected 0 to {_LATEST} nanoseconds")
     return when
+
+
+def as_moment_ns(name: str, when: datetime) -> int:
+    """Return the time from which a log is read; one that no log reaches is an end of all of them.
+
+    Args:
+        name: the parameter, for the error.
+        when: the time.
+
+    Raises:
+        LocalProtocolError: it says no time zone.
+    """
+    return min(max(0, _since_epoch(name, when)), _LATEST)
+
+
+def _since_epoch(name: str, when: datetime) -> int:
+    if when.tzinfo is None:
+        raise LocalProtocolError(
+            f"{name}={shorten(when)} says no time zone; use datetime.now(timezone.utc)"
+        )
+    return (when - _EPOCH) // _MICROSECOND * 1000
 
 
 def as_datetime(timestamp_ns: int) -> datetime:

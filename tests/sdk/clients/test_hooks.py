@@ -1,5 +1,6 @@
 """Hooks are told of everything, after the fact, and harm nobody."""
 
+import asyncio
 import logging
 from typing import Any
 
@@ -127,18 +128,29 @@ async def test_a_clients_calls_are_told(api: Any, server: FakeServer, diary: Dia
 class Broken(Hooks):
     """Raises at every batch."""
 
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
     def on_batch_acked(self, event: object) -> None:
         """Raise."""
         del event
-        raise ValueError("in a hook")
+        raise self._error
 
 
+RAISED = [ValueError("in a hook"), asyncio.CancelledError(), SystemExit(1)]
+
+
+@pytest.mark.parametrize("error", RAISED, ids=lambda each: type(each).__name__)
 async def test_a_hook_that_raises_is_logged_once(
-    api: Any, server: FakeServer, diary: Diary, caplog: pytest.LogCaptureFixture
+    api: Any,
+    server: FakeServer,
+    diary: Diary,
+    caplog: pytest.LogCaptureFixture,
+    error: BaseException,
 ) -> None:
-    """And neither stops the stream nor the other hooks."""
+    """And neither stops the stream nor the other hooks, whatever it raises."""
     caplog.set_level(logging.WARNING, "lance_sdk")
-    async with api.producer(server.url(), hooks=[Broken(), diary], linger=0) as producer:
+    async with api.producer(server.url(), hooks=[Broken(error), diary], linger=0) as producer:
         for _ in range(3):
             await (await producer.send(b"x")).result(timeout=30)
     assert len(diary.of("on_batch_acked")) == 3

@@ -15,7 +15,7 @@ import lance_sdk
 from lance_sdk import Consumer, TopicsProducer
 from lance_sdk._io import at_exit
 from lance_sdk.aio.partitions import AsyncPartitionedProducer
-from lance_sdk.errors import ClosedError, DeliveryWarning, LanceError, UsageError
+from lance_sdk.errors import ClosedError, ConfigError, DeliveryWarning, LanceError, UsageError
 from lance_sdk.offsets import FileStore, TopicIdentity
 from lance_sdk.partitions import PartitionedProducer
 from lance_sdk.testing import FakeServer
@@ -189,6 +189,13 @@ async def test_a_topic_opened_while_the_producer_closes_is_closed_again(
     with pytest.raises(ClosedError):
         await producer.send(b"x", topic=uuid4().hex[:8])
     assert "OPEN" not in repr(opened[0]._producers[0])
+
+
+def test_a_topic_that_is_not_text_is_refused(server: EmbeddedServer) -> None:
+    """In words, and before anything is asked of the server."""
+    topic: Any = b"orders"
+    with TopicsProducer(server.url) as producer, pytest.raises(ConfigError, match="expected text"):
+        producer.send(b"x", topic=topic)
 
 
 def test_opening_twice_changes_nothing(server: EmbeddedServer) -> None:

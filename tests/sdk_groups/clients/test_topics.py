@@ -459,6 +459,7 @@ async def polled_until(reached: Callable[[], bool], *members: Any) -> None:
     [
         {},
         {"topics": "orders"},
+        {"topics": [b"orders"]},
         {"pattern": "("},
         {"topics": ["a"], "refresh_interval": 0},
         {"topics": ["a"], "max_poll_records": -1},

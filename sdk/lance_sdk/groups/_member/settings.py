@@ -14,6 +14,7 @@ from lance_sdk._api.arguments.validation import check_one_of
 from lance_sdk.config import ConsumerConfig
 from lance_sdk.errors import ConfigError
 from lance_sdk.groups._member.store_adapter import OffsetStoreAdapter
+from lance_sdk.groups._member.topics_settings import are_topics
 from lance_sdk.groups._protocol.membership import AssignedTopic, SubscriptionRequest
 from lance_sdk.offsets.contract import TopicIdentity, check_consumer_name
 from lance_sdk.url import URL, parse_url
@@ -117,7 +118,7 @@ def check_settings(
     if foreign:
         raise ConfigError(f"{foreign[0]}= is decided by the group: commit() commits to it")
     config = server.configure(ConsumerConfig, options)
-    if isinstance(topics, str) or not topics:
+    if not topics or not are_topics(topics):
         raise ConfigError(f"topics={topics!r}: expected a list of names or numbers")
     if type(max_poll_records) is not int or max_poll_records < 0:
         raise ConfigError(f"max_poll_records={max_poll_records!r}: expected 0 or more records")

@@ -51,6 +51,15 @@ class TopicsSettings:
     options: Mapping[str, Any]
 
 
+def are_topics(given: object) -> bool:
+    """Whether something is a list of names and numbers of topics, which may be empty."""
+    return (
+        isinstance(given, Collection)
+        and not isinstance(given, str | bytes)
+        and all(isinstance(each, str | int) for each in given)
+    )
+
+
 def check_topics(
     url: str | URL,
     topics: Sequence[str | int],
@@ -68,7 +77,7 @@ def check_topics(
     server = parse_url(url)
     config = server.configure(ConsumerConfig, options)
     wanted = topics or [each for each in (server.topic, server.topic_id) if each is not None]
-    if isinstance(topics, str) or not (wanted or pattern):
+    if not are_topics(topics) or not (wanted or pattern):
         raise ConfigError(f"topics={topics!r}: expected a list of names or numbers, or pattern=")
     if type(max_poll_records) is not int or max_poll_records < 0:
         raise ConfigError(f"max_poll_records={max_poll_records!r}: expected 0 or more records")

@@ -93,7 +93,7 @@ class ErrorInbox:
         while (rejection := self._next()) is not None:
             try:
                 self._handler(rejection)
-            except Exception as error:  # noqa: BLE001 - user code may raise anything
+            except BaseException as error:  # noqa: BLE001 - user code may raise anything
                 DELIVERY.error("store-and-forward: the error handler raised", exc_info=error)
             self.delivered += 1
 
