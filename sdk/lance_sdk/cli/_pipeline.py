@@ -165,6 +165,7 @@ def compact_(target: str, *, file_size: int, dry_run: bool) -> None:
 @click.option("--topic", help="Write everything there, not to the topics it came from.")
 @click.option("--where", metavar="SQL", help="Which records, such as 'offset >= 1000'.")
 @_create
+@_engine
 @_option
 @_dry_run
 @common_options
@@ -174,16 +175,22 @@ def replay_(
     topic: str | None,
     where: str | None,
     create_topic: bool,
+    engine: str,
     more: tuple[str, ...],
     dry_run: bool,
 ) -> None:
     """Write the records of an archive in DIR to the server of --url, each topic in its order."""
     options = _writing(more, topic, create_topic=create_topic)
     from lance_sdk.spark.pipelines import replay  # noqa: PLC0415 - heavy, and an extra
+    from lance_sdk.spark.pipelines.archive_reader import archived_topics  # noqa: PLC0415 - likewise
     from lance_sdk.spark.pipelines.replay import check_replay  # noqa: PLC0415 - likewise
 
     check_replay(options)
-    with _spark() as spark, frames_bar("replaying", "records") as tell:
+    archived = None if where else archived_topics(source)
+    if archived is None and engine == "auto":
+        engine = "spark"
+    workers = _engine_for(engine, sum(each.bytes for each in archived or ()))
+    with workers as spark, frames_bar("replaying", "records") as tell:
         found = replay(spark, source, options, condition=where, dry_run=dry_run, tell=tell)
     if current_settings().json:
         print_json(asdict(found) | {"records": found.records, "dry_run": dry_run})

@@ -8,12 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
 from lance_sdk.cli import _app, _pipeline
 from lance_sdk.cli.console.exit_codes import ExitCode
 from lance_sdk.spark.pipelines import session
+from lance_sdk.spark.pipelines.archive_files import METADATA
 from lance_server.embedded import EmbeddedServer
 
 COMMANDS = ["archive", "compact", "replay", "audit", "reindex", "report", "migrate"]
@@ -184,6 +187,22 @@ def test_a_dry_run_of_an_archive_needs_no_spark(
         done = told("archive", *source, *to)
         assert done.stdout == "would read 450 B at most of 1 topic\n", done.stderr
     assert not (tmp_path / "archive").exists()
+
+
+@pytest.mark.usefixtures("javaless")
+def test_a_small_archive_is_replayed_without_spark(server: EmbeddedServer, tmp_path: Path) -> None:
+    """Unless there is a condition, which is SQL."""
+    (tmp_path / "topic=orders").mkdir()
+    (tmp_path / METADATA).mkdir()
+    path = tmp_path / "topic=orders" / "0.parquet"
+    rows = {"offset": [0, 6], "key": [b"k", b"k"], "value": [b"a", b"b"]}
+    pq.write_table(pa.table(rows), path)
+    (tmp_path / METADATA / "0").write_text(f'v1\n{{"path":"{path.as_uri()}","size":1}}')
+    where = (str(tmp_path), "--url", server.url, "--create-topic")
+    for extra, said in ((["--dry-run"], "would replay"), ([], "replayed")):
+        assert told("replay", *where, *extra).stdout == f"{said} 2 records of 1 topic\n"
+    code, error = run("replay", *where, "--where", "offset > 0")
+    assert (code, "Java 17" in error) == (ExitCode.USAGE, True)
 
 
 @pytest.mark.usefixtures("javaless")

@@ -1,6 +1,7 @@
 """Pipelines over whole logs: as functions here, as ``lwp pipeline …``, and for spark-submit.
 
-Each but `compact` takes a Spark session and returns a plain object that says what was done.
+Each but `compact` takes a Spark session and returns a plain object that says what was done. With
+None instead, all but `archive` work in processes on this machine.
 """
 
 from lance_sdk.spark import explained

@@ -70,9 +70,30 @@ def moved_files(archive: str) -> list[str] | None:
         ConfigError: the notes cannot be read.
         OSError: likewise.
     """
-    lines = [line for entry in notes_of(archive) for line in noted_files(entry)]
+    lines = _noted_lines(archive)
     if all(_is_here(line["path"], archive) for line in lines):
         return None
+    return _files_there(lines, archive)
+
+
+def committed_files(archive: str) -> list[str]:
+    """Return the files of an archive that Spark has committed, where they are now.
+
+    Args:
+        archive: folder of the archive.
+
+    Raises:
+        ConfigError: the notes cannot be read.
+        OSError: likewise.
+    """
+    return _files_there(_noted_lines(archive), archive)
+
+
+def _noted_lines(archive: str) -> list[dict[str, Any]]:
+    return [line for entry in notes_of(archive) for line in noted_files(entry)]
+
+
+def _files_there(lines: Iterable[Mapping[str, Any]], archive: str) -> list[str]:
     there = {inside(line["path"]): line.get("action") != "delete" for line in lines}
     return [f"{archive.rstrip('/')}/{name}" for name, is_there in there.items() if is_there]
 

@@ -1,23 +1,29 @@
 """Replaying: an archive into topics, in the order of its offsets."""
 
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from lance_sdk.errors import ConfigError
 from lance_sdk.spark import register
 from lance_sdk.spark.failures import first_line, own_errors
 from lance_sdk.spark.options import NAMES, Options
 from lance_sdk.spark.pipelines.archive_files import moved_files
+from lance_sdk.spark.pipelines.archive_reader import ArchivedTopic, archived_topics, has_keys
 from lance_sdk.spark.pipelines.growth import watched
-from lance_sdk.spark.pipelines.session import refuse_connect
-from lance_sdk.spark.writing.sinks import batch_sink
+from lance_sdk.spark.pipelines.session import refuse_connect, spread
+from lance_sdk.spark.writing.sinks import Sink, Task, batch_sink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _TIMES: Final = ("timestamp", "ts_ns", "time_source")
 _COLUMNS: Final = ("topic", "offset", "type", "key", "value", *_TIMES)
+_ONE_TASK: Final = 16 << 20
+"""Bytes of files that are written before another process has started."""
+_WRITTEN: Final = tuple(name for name in _COLUMNS if name not in {"topic", "offset"})
 _STORED_COLUMNS: Final = ("topic", "offset", "type", "value")
 """Those of an archive of the first release, whose values are as they are stored."""
 
@@ -39,7 +45,7 @@ class Replayed:
 
 
 def replay(
-    spark: "SparkSession",
+    spark: "SparkSession | None",
     source: str,
     options: Mapping[str, str],
     *,
@@ -53,7 +59,8 @@ def replay(
     ``txnId`` and ``ledgerPath`` a replay that failed may be repeated.
 
     Args:
-        spark: the session.
+        spark: the session; None works in processes on this machine, which needs an archive whose
+            files follow each other, see `archived_topics`, and no condition.
         source: folder of the archive.
         options: where to write, as for the format ``lwp``; without ``topic`` every record goes to
             the topic that it came from.
@@ -66,8 +73,10 @@ def replay(
         ConfigError: the folder is not an archive, or the options do not fit.
         LanceError: the server cannot be written to.
     """
-    refuse_connect(spark)
     parsed = check_replay(options)
+    if spark is None:
+        return _replay_here(source, parsed, condition, dry_run=dry_run, tell=tell)
+    refuse_connect(spark)
     frame = _archived(spark, source, condition)
     with own_errors():
         counted = frame.groupBy("topic").count().collect()
@@ -80,6 +89,47 @@ def replay(
             with own_errors():
                 rows.write.format("lwp").options(**form, **options).mode("append").save()
     return found
+
+
+def _replay_here(
+    source: str,
+    options: Options,
+    condition: str | None,
+    *,
+    dry_run: bool,
+    tell: Callable[[int, int], object] | None,
+) -> Replayed:
+    """Replay in processes on this machine.
+
+    Raises:
+        ConfigError: that needs Spark.
+    """
+    topics = archived_topics(source) if condition is None else None
+    if topics is None:
+        raise ConfigError(
+            f"{source}: only Spark can replay it: "
+            + ("a condition is SQL" if condition else "its files are none, or not in order")
+        )
+    found = Replayed({topic.name: topic.records for topic in topics})
+    if not dry_run and found.records:
+        if options.record_format is None and not has_keys(topics):
+            options = dataclasses.replace(options, record_format="stored")
+        sink = batch_sink(options, ["topic", "value"], overwrite=False)
+        # Several topics become one in their order: by one task.
+        by_one = options.topics or sum(topic.bytes for topic in topics) <= _ONE_TASK
+        work = [topics] if by_one else [[topic] for topic in topics]
+        with watched(options, options.topics or found.topics, found.records, tell):
+            tasks = list(enumerate(work))
+            told = spread(None, tasks, partial(_write, sink))
+            sink.commit(told, 0)
+    return found
+
+
+def _write(sink: Sink, task: tuple[int, Sequence[ArchivedTopic]]) -> Any:
+    """Write topics, in a task; return what the sink's commit has to know."""
+    number, topics = task
+    batches = (batch for topic in topics for batch in topic.batches(_WRITTEN))
+    return sink.write(batches, Task(partition=number))
 
 
 def check_replay(options: Mapping[str, str]) -> Options:
