@@ -1,5 +1,6 @@
 """Archives that are replayed without Spark: read in order, or left to it."""
 
+import importlib
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -111,7 +112,8 @@ def test_a_large_archive_is_written_by_several_processes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A topic by one of them, so that it keeps its order."""
-    monkeypatch.setattr("lance_sdk.spark.pipelines.replay._ONE_TASK", 0)
+    module = importlib.import_module("lance_sdk.spark.pipelines.replay")
+    monkeypatch.setattr(module, "_ONE_TASK", 0)
     for topic in ("a", "b"):
         archive.add(f"topic={topic}/0.parquet", row(0, b"0"), row(6, b"1"))
     assert replayed() == {"a": 2, "b": 2}
