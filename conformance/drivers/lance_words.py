@@ -1,4 +1,4 @@
-"""What both drivers of this SDK have in common: settings, and how results and errors are told."""
+"""Settings, results and errors of this SDK in words of the driver protocol, for both drivers."""
 
 import base64
 import tempfile

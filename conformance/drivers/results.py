@@ -15,10 +15,11 @@ from lance_conformance.wire.frame import HEADER_SIZE
 HEAD = """Results of clients
 ==================
 
-What :doc:`conformance-client` finds about clients that can be had. This page is made from run
-files, by ``conformance/drivers/results.py``; the drivers stand beside it. A client is asked in each
-dialect that it speaks. Cases that a driver has no operation for, or that have no meaning in a
-dialect, are skipped. Below each failing case stands the answer that brought it out, as bytes.
+These are the results of :doc:`conformance-client` with this SDK and with published clients.
+``conformance/drivers/results.py`` makes this page from run files; the drivers are in the same
+folder. A client is checked in each dialect that it speaks. Cases for which a driver has no
+operation, and cases that have no meaning in a dialect, are skipped. Below each failing case is the
+server's answer with which the client failed, as bytes.
 
 """
 SHOWN = 64

@@ -1,4 +1,4 @@
-"""What drivers in Python have in common: arguments, results, and serving in asyncio."""
+"""Code that drivers in Python share: arguments, results, and serving in asyncio."""
 
 import asyncio
 import base64

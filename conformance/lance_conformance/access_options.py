@@ -17,7 +17,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 def getting_in(command: Command) -> Command:
     """Add the options."""
     options = (
-        click.option("--tls", is_flag=True, help="Ask over TLS."),
+        click.option("--tls", is_flag=True, help="Connect with TLS."),
         click.option("--ca", type=_FILE, metavar="FILE",
                      help="Authorities that may have signed the target's certificate; the "
                      "system's by default."),
@@ -28,19 +28,18 @@ def getting_in(command: Command) -> Command:
         click.option("--sni", metavar="NAME",
                      help="The name on the target's certificate; the host's by default."),
         click.option("--token", envvar="LANCE_TOKEN", metavar="TOKEN",
-                     help="A token that opens the target, or @FILE that holds it; better given "
-                     "in the environment, as LANCE_TOKEN, or in a file."),
+                     help="Token for the target, or @FILE that has it; better given in the "
+                          "environment, as LANCE_TOKEN, or in a file."),
         click.option("--token-file", type=_FILE, metavar="FILE",
                      help="A file whose first line is the token."),
         click.option("--token-mode", type=click.Choice(["all", "write-only"]), default="all",
-                     show_default=True, help="What the target asks a token for."),
+                     show_default=True, help="Requests for which the target asks for a token."),
         click.option("--read-only", is_flag=True,
-                     help="Send nothing that could change something; the cases that would are "
-                     "skipped."),
+                     help="Send nothing that could change data; the cases that would are skipped."),
         click.option("--can", "capabilities", multiple=True,
                      type=click.Choice(sorted({*CAPABILITIES, *FEATURES})),
-                     help="Hold the target to this, instead of skipping what it was not found "
-                     "to do."),
+                     help="Run the cases about this, although the target was not found to be able "
+                          "to do it."),
         click.option("--without", multiple=True,
                      type=click.Choice(sorted({*OPTIONAL, *FEATURES})),
                      help="Leave out what the target does not have on purpose."),

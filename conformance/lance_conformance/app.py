@@ -67,11 +67,12 @@ class _Group(click.Group):
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="lance-conformance")
 def app() -> None:
-    """Prove what a LANCE server does with the bytes of LWP, Fluvio or RustLog.
+    """Check whether a server or a client keeps the rules of LWP, Fluvio or RustLog.
 
-    lance-conformance --target HOST:PORT [PATTERN...] asks a server; PATTERN is an area (hdr), an id
-    (hdr/magic-closes), a glob (fet/*), a section (§5.8), or @FILE with one of these a line, or with
-    a run: what did not pass in it. The other commands need no server.
+    lance-conformance --target HOST:PORT [PATTERN...] checks a server. PATTERN is an area (hdr), an
+    id (hdr/magic-closes), a glob (fet/*), a section (§5.8), or @FILE. The file has one of these per
+    line, or is a run file, of which the cases that did not pass are chosen. Most other commands
+    need no server.
 
     \b
     Exit codes: 0 every MUST kept · 1 not conforming · 2 wrong usage · 3 no such server ·
@@ -108,13 +109,15 @@ def _chosen(  # noqa: PLR0917 - what the command line says, passed on
 @_selection
 @click.option("--target", type=TARGET, help="The server: HOST:PORT; only --dry-run needs none.")
 @click.option("--dialect", default="auto", show_default=True, metavar="NAME",
-              help="Hold the server to one dialect, or find out which one it speaks.")  # fmt: skip
+              help="Dialect that the server must speak; auto finds out.")  # fmt: skip
 @asking
 @click.option("--topic-prefix", "prefix", type=PREFIX, default="lance-conformance",
-              show_default=True, help="How the names of the kit's topics begin.")  # fmt: skip
+              show_default=True, help="Beginning of the names of the kit's topics.")  # fmt: skip
 @getting_in
 @beside_the_target
-@click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show the bytes that would be sent, and send nothing."
+)
 @reporting
 def run(
     *,
@@ -136,7 +139,7 @@ def run(
     dry_run: bool,
     **rest: Any,
 ) -> int:
-    """Ask a server (the word run may be left out)."""
+    """Check a server (the word run may be left out)."""
     suite = suite_named(protocol)
     second: Target | None = rest.pop("second_target")
     third: Target | None = rest.pop("third_target")
@@ -208,7 +211,7 @@ def list_cases(
     *,
     as_json: bool,
 ) -> int:
-    """List cases, one id a line."""
+    """List cases, one id per line."""
     suite = suite_named(protocol)
     everything = "thorough" if profile == "full" else profile
     cases = _chosen(suite, patterns, skip, levels, everything, 0)
@@ -223,7 +226,7 @@ def list_cases(
 @app.command("explain")
 @click.argument("case_id", metavar="ID")
 def explain_case(case_id: str) -> int:
-    """Say what a case asks, on which clause it rests, and which broken servers fail it."""
+    """Show what a case checks, the clause it is based on, and the broken servers that fail it."""
     found = case_by_id(case_id)
     if found is None:
         raise NothingSelectedError(
@@ -235,22 +238,22 @@ def explain_case(case_id: str) -> int:
 
 @app.command("selftest")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
-              help="Order in which the cases are asked; 0 for their own.")  # fmt: skip
+              help="Order in which the cases run; 0 for their own.")  # fmt: skip
 @click.option(
     "--update",
     is_flag=True,
-    help="Make the kill matrix of now the committed one, if all other gates hold.",
+    help="Replace the committed kill matrix by the present one, if all other checks pass.",
 )
-@click.option("--whole", is_flag=True, help="Ask every mutant every case, not only its own.")
+@click.option("--whole", is_flag=True, help="Run every mutant with every case.")
 @click.option("--again", multiple=True, metavar="GLOB",
-              help="Ask mutants and cases of these names again, as if they were new.")  # fmt: skip
+              help="Run mutants and cases with these names as if they were new.")  # fmt: skip
 @click.option("--protocol", "protocols", type=click.Choice(SUITES), multiple=True,
-              help="Prove only this suite; all of them by default.")  # fmt: skip
+              help="Test only this suite; the default is all of them.")  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Show every fault.")
 def selftest_command(
     seed: int, protocols: tuple[str, ...], *, update: bool, verbose: bool, **scope: Any
 ) -> int:
-    """Prove the kit: golden servers pass, broken ones fail, null ones pass nothing."""
+    """Test the kit: golden servers pass, broken ones fail, and null servers pass nothing."""
     from lance_conformance.engine.selftest import gates, matrix, selftest  # noqa: PLC0415 - slow to load
 
     passed = True
@@ -278,7 +281,7 @@ app.add_command(baseline)
 @app.command("replay", params=replay.params, help=replay.help)
 @click.pass_context
 def replay_command(context: click.Context, /, **options: Any) -> int:
-    """Ask again and report as usual."""
+    """Run cases again and report as usual."""
     ended: Ended = context.invoke(replay, **options)
     tell(ended, verbose=True, quiet=False)
     return ended.code

@@ -12,10 +12,10 @@ from lance_conformance.skeletons import SKELETONS, write
 @click.argument("language", type=click.Choice(list(SKELETONS)))
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=Path())
 def init(language: str, folder: Path) -> int:
-    """Write a driver to fill in, so that the kit can ask a client in this language.
+    """Write a driver to complete, so that the kit can check a client in this language.
 
-    It answers every operation with "unsupported" until it is filled in. FOLDER is the current one
-    by default; a file that is there already is never written over.
+    Until it is completed, it answers every operation with "unsupported". The default FOLDER is the
+    current one. Existing files are never overwritten.
     """
     for path in write(language, folder):
         click.echo(f"written: {path}")

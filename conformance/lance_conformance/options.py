@@ -77,7 +77,7 @@ protocol_option = click.option(
     type=click.Choice(PROTOCOLS),
     default=PROTOCOLS[0],
     show_default=True,
-    help="What to ask about.",
+    help="Protocol to check.",
 )
 LEVELS = _LevelsType()
 PREFIX = _PrefixType()

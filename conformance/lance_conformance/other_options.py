@@ -18,19 +18,19 @@ def beside_the_target(command: Command) -> Command:
     """Add the options."""
     options = (
         click.option("--restart-cmd", metavar="COMMAND",
-                     help="How to end the target and start it again on the same data and port; "
-                     "the cases about restarts are asked, last and alone."),
+                     help="Command that ends the target and starts it again on the same data and "
+                          "port; the cases about restarts run last and alone."),
         click.option("--failover-cmd", metavar="COMMAND",
-                     help="The same, where the second target goes on meanwhile: those cases ask it "
-                     "what the target has acknowledged. Its nodes must answer linear reads."),
+                     help="The same, while the second target goes on: these cases read there what "
+                          "the target has acknowledged. The nodes must answer linear reads."),
         click.option("--second-target", type=TARGET,
-                     help="Another node of the target's cluster: HOST:PORT; the cases about "
-                     "several nodes are asked."),
+                     help="Another node of the target's cluster: HOST:PORT; for the cases about "
+                          "several nodes."),
         click.option("--third-target", type=TARGET,
-                     help="One more node: HOST:PORT; those cases ask both others."),
+                     help="One more node: HOST:PORT; these cases then use both others."),
         click.option("--coordinator", type=TARGET,
-                     help="A coordinator of consumer groups: HOST:PORT; the cases about groups "
-                     "are asked there."),
+                     help="A coordinator of consumer groups: HOST:PORT; for the cases about "
+                          "groups."),
     )  # fmt: skip
     for option in reversed(options):
         command = option(command)

@@ -35,11 +35,11 @@ def selecting(command: Command) -> Command:
         click.argument("patterns", nargs=-1, metavar="[PATTERN]..."),
         click.option("--skip", multiple=True, metavar="PATTERN", help="Leave these cases out."),
         click.option("--level", "levels", type=LEVELS, default=",".join(Level),
-                     help="Levels to ask, such as must,should."),
+                     help="Levels to run, such as must,should."),
         click.option("--profile", type=click.Choice(["quick", "full", "thorough"]), default="full",
-                     show_default=True, help="How much to ask."),
+                     show_default=True, help="How many cases to run."),
         click.option("--thorough", "profile", flag_value="thorough",
-                     help="Ask everything: many of each, large logs, long waits."),
+                     help="Run all cases: many of each, large logs, long waits."),
     )  # fmt: skip
     return _with(options, command)
 
@@ -48,13 +48,13 @@ def asking(command: Command) -> Command:
     """Add the options about how cases are asked."""
     options = (
         click.option("-j", "--jobs", type=click.IntRange(1, 64), default=4, show_default=True,
-                     help="Cases asked at a time."),
+                     help="Cases that run at the same time."),
         click.option("--timeout-scale", type=click.FloatRange(0.01, 1000), default=1.0,
-                     help="Stretch the deadline of every case."),
+                     help="Multiply the deadline of every case by this."),
         click.option("--seed", type=click.IntRange(0), default=USUAL_SEED, show_default=True,
-                     help="Source of record values, of the order of --shuffle, and of the cases\n"
-                          "of a thorough run that a usual one takes, too."),
-        click.option("--shuffle", is_flag=True, help="Ask in another order."),
+                     help="Seed of record values, of the order of --shuffle, and of the cases\n"
+                          "of a thorough run that a usual run includes."),
+        click.option("--shuffle", is_flag=True, help="Run the cases in another order."),
     )  # fmt: skip
     return _with(options, command)
 
@@ -68,12 +68,12 @@ def reporting(command: Command) -> Command:
         click.option("--junit", type=_FILE, metavar="FILE", help="Write JUnit XML to this file."),
         written_reports,
         click.option("--baseline", "baseline_file", type=_FILE, metavar="FILE",
-                     help="Excuse what this file says is known."),
+                     help="Accept the failures that this file lists as known."),
         click.option("--json", "as_json", is_flag=True,
                      help="Write a JSON summary instead of the report."),
         click.option("-v", "--verbose", is_flag=True, help="Show every case."),
         click.option("-q", "--quiet", is_flag=True,
-                     help="Show problems, one line each, and the verdict."),
+                     help="Show only problems, one line each, and the verdict."),
     )  # fmt: skip
     return _with(options, command)
 

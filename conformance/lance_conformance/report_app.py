@@ -102,7 +102,7 @@ def report(run_file: Path, **wanted: Path | None) -> int:
 @click.argument("after", type=_FILE)
 @_JSON
 def diff(before: Path, after: Path, *, as_json: bool) -> int:
-    """Say what changed from one run to another; exit 1 when something got worse."""
+    """Show the changes from one run to another; exit 1 when a case got worse."""
     changes = list(compare(read_run(before), read_run(after)))
     if as_json:
         rows = [
@@ -132,10 +132,14 @@ def _columns(arguments: Sequence[str]) -> list[Column]:
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="[NAME=]RUN...")
-@click.option("--rst", is_flag=True, help="For a page of documentation, with what was not kept.")
+@click.option(
+    "--rst",
+    is_flag=True,
+    help="As a part of a documentation page, with the rules that were not kept.",
+)
 @_JSON
 def matrix(runs: tuple[str, ...], *, rst: bool, as_json: bool) -> int:
-    """Put runs side by side: areas by target. A run file may be given a name, as NAME=FILE."""
+    """Show runs side by side, areas by target. A run file may have a name, as NAME=FILE."""
     columns = _columns(runs)
     if as_json:
         click.echo(json.dumps(table.as_json(columns), indent=2))
@@ -147,11 +151,14 @@ def matrix(runs: tuple[str, ...], *, rst: bool, as_json: bool) -> int:
 @click.command()
 @protocol_option
 @click.option(
-    "--axes", "by_axis", is_flag=True, help="List how many usual cases each rule has on each axis."
+    "--axes",
+    "by_axis",
+    is_flag=True,
+    help="List how many usual cases check each rule along each axis.",
 )
 @_JSON
 def coverage(protocol: str, *, by_axis: bool, as_json: bool) -> int:
-    """List every clause with the cases that ask about it and how they are proven."""
+    """List every clause with the cases that check it, and how they are proven."""
     suite = suite_named(protocol)
     if by_axis:
         found = {rule: {axis: asdict(cell) for axis, cell in row.items()}
@@ -166,9 +173,9 @@ def coverage(protocol: str, *, by_axis: bool, as_json: bool) -> int:
 @click.command()
 @_RUN
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--target", type=TARGET, help="Ask this server instead of the run's.")
+@click.option("--target", type=TARGET, help="Check this server instead of the run's.")
 def replay(run_file: Path, ids: tuple[str, ...], target: Any) -> Ended:
-    """Ask cases of a run again, as they were asked: all that did not pass, or the named ones."""
+    """Run cases of a run again with its options: all that did not pass, or the named ones."""
     run = read_run(run_file)
     wanted = set(ids) or {
         case_id
@@ -199,7 +206,7 @@ def replay(run_file: Path, ids: tuple[str, ...], target: Any) -> Ended:
 @_RUN
 @click.option("-o", "--output", type=_FILE, required=True, help="The file to write.")
 def baseline(run_file: Path, output: Path) -> int:
-    """Write a baseline that excuses what a run found; say why in it before you use it."""
+    """Write a baseline of the failures of a run; write the reasons into it before you use it."""
     if output.exists():
         raise click.UsageError(f"'{output}' is there already; its reasons would be lost")
     _write(output, write_baseline(read_run(run_file)))

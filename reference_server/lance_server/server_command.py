@@ -37,20 +37,21 @@ _log = logging.getLogger(__name__)
 
 _HELP: Final = """Serve a LANCE log.
 
-Topics are kept in the data directory; a batch is acknowledged when it is durable there. SIGTERM
-and SIGINT finish what was received, then end the server; a second one ends it at once. SIGHUP
-loads certificates, tokens and rules again; SIGQUIT writes down what the server is doing.
+The server keeps topics in the data directory, and acknowledges a batch when it is durable there.
+SIGTERM and SIGINT end the server after it has finished the received requests; a second signal
+ends it at once. SIGHUP loads certificates, tokens and rules again. SIGQUIT writes to the log what
+the server is doing.
 
-Each option can stand on the command line, in the environment (``--max-memory`` is
+An option can be on the command line, in the environment (``--max-memory`` is
 ``LANCE_MAX_MEMORY``) or in the file that ``--config`` names (``max_memory``; ``--tls-cert-path``
-is ``cert_path`` in the table ``[tls]``); the first of these that has it counts.
+is ``cert_path`` in the table ``[tls]``). The first of these that has the option counts.
 
-With the name of a command instead of options it does something else: see the end, and
+With the name of a command instead of options lance-server runs that command: see the end, and
 ``lance-server COMMAND --help``.
 
 Exit codes: 0 stopped cleanly; 1 stopped, but not everything could be finished in time; 2 wrong
-options, or another server has the data directory; 3 the data directory cannot be used; 4 the
-address cannot be listened on; 5 the log of the cluster cannot be used.
+options, or another server uses the data directory; 3 the data directory cannot be used; 4 the
+server cannot listen on an address; 5 the log of the cluster cannot be used.
 """
 
 _SECTIONS: Final[dict[str, Callable[[Any], Any]]] = {
@@ -140,7 +141,7 @@ def _read_file(context: click.Context, _: click.Parameter, path: Path | None) ->
 @OPERATION
 @LISTENERS
 @CLUSTER
-@click.option("--check-config", is_flag=True, help="Judge and print all settings, then end.")
+@click.option("--check-config", is_flag=True, help="Check and print all settings, then end.")
 @click.version_option(package_name="lance-sdk")
 @click.pass_context
 def command(context: click.Context, /, check_config: bool, **options: Any) -> None:

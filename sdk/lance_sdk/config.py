@@ -133,7 +133,9 @@ class ClientConfig:
         if self.tls is not None:
             check_context(self.tls)
             if files:
-                raise ConfigError(f"tls= is a whole context: load {files[0]} into it instead")
+                raise ConfigError(
+                    f"tls= is a complete SSL context: load {files[0]} into it instead"
+                )
         if self.tls_key is not None and self.tls_cert is None:
             raise ConfigError("tls_key= needs tls_cert=, the certificate that it belongs to")
 
@@ -187,7 +189,9 @@ class RetryPolicy:
         for name in ("also", "never"):
             object.__setattr__(self, name, check_codes(name, getattr(self, name)))
         if both := self.also & self.never:
-            raise ConfigError(f"code {min(both):#04x} stands in also= and in never=")
+            raise ConfigError(
+                f"code {min(both):#04x} is in also= and in never=; leave it out of one of them"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

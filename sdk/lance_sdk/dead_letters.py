@@ -194,7 +194,7 @@ class DeadLetters:
         told: called with the record and the last error once the record is stored.
 
     Raises:
-        ConfigError: ``max_attempts`` or ``timeout`` is none, or the producer is an async one.
+        ConfigError: ``max_attempts`` or ``timeout`` is not valid, or the producer is async.
     """
 
     def __init__(

@@ -7,12 +7,12 @@ from typing import Any, Final, Generic, TypeVar, Unpack, overload
 from lance_sdk._api.arguments.record_arguments import RecordMaker
 from lance_sdk._api.arguments.sendable import Plain, V, with_values
 from lance_sdk._api.arguments.signature import shows_options
-from lance_sdk._api.arguments.unit_parsing import seconds
 from lance_sdk._api.lifecycle import Lifecycle
 from lance_sdk._api.producer_core import ACK_SHARE, DISK_GRACE, build_producer
+from lance_sdk._api.room_wait import RoomWait
 from lance_sdk._protocol.produce.batcher import add_record, stored_size
 from lance_sdk._protocol.produce.delivery import Batch, first_failure
-from lance_sdk._protocol.produce.delivery_failures import buffer_full, no_room
+from lance_sdk._protocol.produce.delivery_failures import buffer_full
 from lance_sdk.config import ProducerConfig
 from lance_sdk.delivery import Deliveries, Delivery, wait_for_all
 from lance_sdk.errors import BufferFull, DeadlineExceeded
@@ -42,7 +42,7 @@ class Producer(Lifecycle, Generic[V]):
             producer.flush()
 
     The constructor does no I/O. Any number of threads may send. Records of one thread keep
-    their order; a batch that the server refuses for the moment is sent again behind those that
+    their order; a batch that the server refuses for the moment is sent again after those that
     were in flight with it.
 
     Args:
@@ -97,8 +97,6 @@ class Producer(Lifecycle, Generic[V]):
         self._driver.count_delivered = self._sender.count_delivered
         self._maker = RecordMaker(config.values, allow_unsafe=config.allow_unsafe_types)
         self._plain: Any = self._maker.plain
-        self._blocks = config.on_full != "raise"
-        self._block_timeout = seconds("block_timeout", config.block_timeout)
 
     def __repr__(self) -> str:
         return self._core.show("Producer", self._state)
@@ -358,22 +356,20 @@ class Producer(Lifecycle, Generic[V]):
 
     def _add_patiently(self, records: list[tuple[bytes, int]], full: BufferFull) -> list[Delivery]:
         """Add all records when there is room for them, within ``block_timeout``."""
-        if not self._blocks:
-            with self._driver.lock:
+        driver = self._driver
+        if self._core.config.on_full == "raise":
+            with driver.lock:
                 raise buffer_full(full, self._sender.place()) from None
-        deadline = monotonic() + self._block_timeout
+        waiting = RoomWait(self._core, stored_size(records))
         while True:
-            with self._driver.lock:
-                self._driver.check()  # closed meanwhile, nobody would settle the gate
-                gate = self._sender.gate(stored_size(records))
-            self._driver.wake()
-            if not self._driver.wait(gate, deadline - monotonic()):
-                raise self._no_room(full)
+            with driver.lock:
+                driver.check()  # closed meanwhile, nobody would settle the gate
+                gate = waiting.gate()
+            driver.wake()
+            if not driver.wait(gate, waiting.left()):
+                with driver.lock:
+                    raise waiting.error(full)
             try:
                 return self._try_to_add_all(records)
             except BufferFull:
                 continue
-
-    def _no_room(self, full: BufferFull) -> BufferFull:
-        with self._driver.lock:
-            return no_room(full, self._block_timeout, self._sender.oldest(), self._sender.place())

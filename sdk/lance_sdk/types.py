@@ -220,11 +220,11 @@ class Record:
         return value_of(self, values)
 
     def text(self) -> str:
-        """Return the body as UTF-8 text; raises `UndecodableRecord` where it is none."""
+        """Return the body as UTF-8 text; raises `UndecodableRecord` if it is not valid."""
         return str(self.decode("text"))
 
     def json(self) -> Any:
-        """Return what the body says as JSON; raises `UndecodableRecord` where it is none."""
+        """Return what the body says as JSON; raises `UndecodableRecord` if it is not valid."""
         return self.decode("json")
 
     def _parts(self) -> "KeyedParts":

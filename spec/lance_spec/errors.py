@@ -1,4 +1,4 @@
-"""What the grammar floor raises."""
+"""Errors of the grammar package."""
 
 
 class DecodeError(ValueError):

@@ -1,4 +1,4 @@
-"""Numbers of the protocol that every floor shares (LWP section 1.2, AMB-32)."""
+"""Limits of the protocol that all packages share (LWP section 1.2, AMB-32)."""
 
 from typing import Final
 

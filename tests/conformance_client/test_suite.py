@@ -1,18 +1,13 @@
 """The list of cases about clients, the clauses they rest on, and their ids."""
 
-import re
-from collections import Counter
-
 import pytest
 
-from lance_conformance.client.cases.registry import AREAS, client_clauses
+from lance_conformance.client.cases.registry import client_clauses
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.scripted.rules import rules
 from lance_conformance.client.suite import LwpClients
 from lance_conformance.engine.registry import Case
-from lance_conformance.engine.suites import every_suite
 from lance_conformance.spec.clauses import Basis, Level
-from lance_conformance.spec.ids import locked_ids
 
 CASES = LwpClients().cases
 SURE = {"send", "flush", "fetch", "create_topic", "list_topics", "get_topic", "poll", "commit"}
@@ -25,40 +20,6 @@ def played_case(case: Case) -> ClientCase:
     cells = case.function.__closure__ or ()  # type: ignore[attr-defined]  # it is a function
     (found,) = [cell.cell_contents for cell in cells if isinstance(cell.cell_contents, ClientCase)]
     return found
-
-
-def test_most_ask_what_the_document_demands() -> None:
-    """Scored cases of its MUSTs are more than half."""
-    assert sum(case.scored and case.level is Level.MUST for case in CASES) > len(CASES) / 2
-
-
-def test_ids_are_an_area_and_a_slug() -> None:
-    """Ids are readable and safe in a shell, and each area has cases."""
-    assert all(re.fullmatch(r"[a-z]+/[a-z0-9-]+", case.id) for case in CASES)
-    assert {case.area for case in CASES} == set(AREAS)
-
-
-def test_no_two_suites_share_an_area() -> None:
-    """So an id says by itself which suite it is of."""
-    areas = Counter(area for suite in every_suite() for area in suite.areas)
-    assert [area for area, count in areas.items() if count > 1] == []
-
-
-def test_titles_are_sentences() -> None:
-    """What must hold stands in one sentence."""
-    assert [case.id for case in CASES if not case.title.endswith(".")] == []
-
-
-def test_ids_are_locked() -> None:
-    """The lock file has every id, in the order of the cases' appearance, and no other."""
-    locked = locked_ids(LwpClients.ids)
-    assert {entry.case_id for entry in locked if not entry.retired} == {case.id for case in CASES}
-    assert len({entry.case_id for entry in locked}) == len(locked)
-
-
-def test_every_clause_is_asked_about() -> None:
-    """No clause is there for show."""
-    assert set(client_clauses()) == {case.clause.key for case in CASES}
 
 
 def test_what_only_the_register_says_is_no_must() -> None:

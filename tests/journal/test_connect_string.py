@@ -232,7 +232,7 @@ def test_qwp_does_what_section_14_says(category: Category, policy: Policy, on_di
     [
         ("addr=a", "must begin with one of ws::"),
         ("http::addr=a;", "must begin with one of ws::"),
-        ("ws::", "must say where to"),
+        ("ws::", "must name a server"),
         ("ws::addr=;", "none of them empty"),
         ("ws::addr=a,,b;", "none of them empty"),
         ("ws::addr=a,b;addr=a;", "different hosts"),

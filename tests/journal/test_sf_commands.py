@@ -132,7 +132,7 @@ def test_verify_looks_into_frames(sf: Call, tmp_path: Path) -> None:
     result = sf("verify", tmp_path / "slot")
     assert result.exit_code == 1
     assert "frame 0" in result.stdout
-    assert "no stored batch" in result.stdout
+    assert "not a stored batch" in result.stdout
 
 
 def test_export_gives_every_record(sf: Call, slot: Path) -> None:

@@ -86,7 +86,7 @@ def test_retention_unknown_is_not_guessed(lwp: Call) -> None:
         url = f"lance://127.0.0.1:{server.port}"
         result = lwp("topics", "retention", "orders", "--max-age", "1h", "--url", url)
     assert result.exit_code == 1
-    assert "say --max-bytes as well" in result.stderr
+    assert "give --max-bytes as well" in result.stderr
 
 
 @pytest.mark.parametrize("shell", SHELLS)

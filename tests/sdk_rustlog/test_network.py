@@ -117,7 +117,7 @@ async def test_a_connection_that_was_closed_meanwhile_is_not_used(api: str) -> N
         ("binary", framed(b"\x01"), "not an answer to a FetchRequest"),
         ("binary", framed(b"\x02\xff\xff\xff\xff" + bytes(8)), "FetchResponse.records"),
         ("binary", framed(b"\x02\x00\x00\x00\x01\x00\x00\x00\x00" + bytes(8)), "be numbered"),
-        ("binary", framed(b"\x02" + bytes(12)) + b"more", "more than the answer"),
+        ("binary", framed(b"\x02" + bytes(12)) + b"more", "bytes after its answer"),
         ("binary", bytes(4), "an answer of 0 bytes"),
         ("binary", b"HTTP/1.1 400", "an answer of 1213486160 bytes"),
         ("json", framed(b"HTTP"), "expected JSON"),

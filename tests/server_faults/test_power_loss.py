@@ -130,7 +130,7 @@ def test_a_loss_of_power_under_io_uring_takes_nothing_that_was_acknowledged(
     try:
         inner = UringStorage()
     except OSError as error:
-        pytest.skip(f"io_uring is not to be had here: {error.strerror}")
+        pytest.skip(f"io_uring is not available here: {error.strerror}")
     data = tmp_path / "data"
     data.mkdir()
     recording = RecordingStorage(inner, data, tmp_path / "record")

@@ -22,7 +22,7 @@ BOTH = ("--fluvio-sc", "127.0.0.1:0", "--fluvio-spu", "127.0.0.1:0")
         (["--fluvio-sc", "here", "--fluvio-spu", "127.0.0.1:0"], "is not an address"),
         (
             [*BOTH, "--trust-records"],
-            "needs records that are checked",
+            "does not go with --trust-records",
         ),
         (
             [*BOTH, "--auth-token-file", "t"],

@@ -25,8 +25,8 @@ def test_the_dialect_is_an_option(tmp_path: Path) -> None:
     [
         (["--rustlog-dialect", "xml"], "'xml' is not one of"),
         (["--rustlog", "nonsense"], "is not an address"),
-        (["--rustlog", "127.0.0.1:0", "--trust-records"], "--rustlog needs records"),
-        (["--rustlog", "127.0.0.1:0", "--auth-token-file", "TOKENS"], "goes without tokens"),
+        (["--rustlog", "127.0.0.1:0", "--trust-records"], "--rustlog does not go with --trust-records"),
+        (["--rustlog", "127.0.0.1:0", "--auth-token-file", "TOKENS"], "does not go with tokens"),
     ],
 )
 def test_options_that_make_no_sense_are_named(

@@ -19,10 +19,11 @@ SUITE = "lwp-client"
 
 @click.command()
 @click.option("--exec", "command", metavar="COMMAND",
-              help="Starts a driver of the client, see the documentation.")  # fmt: skip
-@click.option("--list", "as_list", is_flag=True, help="List the cases, one id a line.")
+              help="Command that starts a driver of the client, see the docs.")  # fmt: skip
+@click.option("--list", "as_list", is_flag=True, help="List the cases, one id per line.")
 @click.option("--dialect", type=click.Choice(["auto", *PRESETS]), default="auto",
-              show_default=True, help="Hold the client to one dialect, or find out.")  # fmt: skip
+              show_default=True, help="Dialect that the client must speak; auto finds out which "
+                                      "one it speaks.")  # fmt: skip
 @selecting
 @asking
 @reporting
@@ -37,10 +38,10 @@ def client(
     baseline_file: Path | None,
     **rest: Any,
 ) -> int:
-    """Ask a client: start a driver of it, and be the server that it meets.
+    """Check a client: start its driver, and be the server to which it connects.
 
-    COMMAND is a program that reads one JSON object a line and answers with one; it wraps the client
-    under test in a page or two.
+    COMMAND is a program that reads one JSON object per line and answers with one; it wraps the
+    client under test in a page or two.
     """
     suite = suite_named(SUITE)
     quick = rest["profile"] == "quick"

@@ -1,4 +1,4 @@
-"""What must have come over the wire, as data."""
+"""Checks of the bytes that a client sent, as data."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

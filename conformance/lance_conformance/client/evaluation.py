@@ -1,4 +1,4 @@
-"""What an operation came to, and whether that may be."""
+"""Judges the result of an operation."""
 
 import base64
 import itertools
@@ -125,7 +125,7 @@ def _batch(op: Op) -> bytes:
 
 
 def decoded(text: object) -> bytes:
-    """Bytes as drivers give them; nothing for what is none."""
+    """Bytes as drivers give them; no bytes for a value that is not Base64 text."""
     try:
         return base64.b64decode(str(text), validate=True)
     except ValueError:

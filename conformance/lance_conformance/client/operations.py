@@ -1,4 +1,4 @@
-"""What a client is told to do, and what may come of it, as data."""
+"""Operations of a client and their allowed results, as data."""
 
 import base64
 from collections.abc import Mapping, Sequence

@@ -69,7 +69,7 @@ class ProcessDriver:
             await stdin.drain()
             answer = await stdout.readline()
         except (OSError, ValueError) as problem:
-            raise DriverDiedError(f"the driver cannot be talked to: {problem}") from problem
+            raise DriverDiedError(f"the driver cannot be used: {problem}") from problem
         if not answer:
             raise DriverDiedError(await self._last_words())
         return self._read(answer)

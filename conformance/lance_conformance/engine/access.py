@@ -1,4 +1,4 @@
-"""What the kit shows a target to be admitted: certificates and a token."""
+"""Credentials of the kit: certificates and a token."""
 
 import ssl
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What all cases of one run have in common."""
+"""Conditions that all cases of one run share."""
 
 import secrets
 from collections.abc import Awaitable, Callable

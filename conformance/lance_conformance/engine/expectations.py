@@ -1,4 +1,4 @@
-"""What may come: ends of a connection, silence, and the outcomes that a case allows.
+"""Allowed outcomes of a case: ends of a connection, silence, and answers.
 
 An expectation is a set of alternatives. Each says in words what it is and names the clause or the
 ambiguity it rests on; each judges an event and, where it is nearly right, says in which field not.

@@ -1,4 +1,4 @@
-"""How much waits in a socket, where the system tells it."""
+"""The number of bytes that wait in a socket, if the system reports it."""
 
 import socket
 import sys

@@ -1,4 +1,4 @@
-"""What a suite is: all that the kit's runs, reports and self-test need to know of a protocol."""
+"""Suites: all that the kit's runs, reports and self-test need to know of a protocol."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -134,5 +134,5 @@ async def _write(ctx: CaseContext) -> float | None:
             await ctx.store(topic, ctx.values(1))
             times.append(clock())
     except Failure:
-        pass  # what took how long before it is known
+        pass  # the cases about it say what is wrong
     return max((after - before for before, after in pairwise(times)), default=None)

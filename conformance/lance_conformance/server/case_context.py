@@ -153,7 +153,7 @@ class CaseContext(BaseContext):
         """
         restart = self.conditions.restart
         if restart is None:
-            raise NotApplicable("nobody said how to restart the target (--restart-cmd)")
+            raise NotApplicable("no way to restart the target was given (--restart-cmd)")
         self.hang_up()
         async with self.precondition("restarting the target"):
             try:
@@ -191,7 +191,7 @@ class CaseContext(BaseContext):
         """
         others = [each for each in (self.conditions.second, self.conditions.third) if each]
         if not others:
-            raise NotApplicable("no other node of the cluster was named (--second-target)")
+            raise NotApplicable("no other node of the cluster was given (--second-target)")
         peers = []
         async with self.precondition("reaching the other nodes"):
             for other in others:
@@ -210,7 +210,7 @@ class CaseContext(BaseContext):
         """
         coordinator = self.conditions.coordinator
         if coordinator is None:
-            raise NotApplicable("no coordinator of consumer groups was named (--coordinator)")
+            raise NotApplicable("no coordinator of consumer groups was given (--coordinator)")
         async with self.precondition("reaching the coordinator"):
             return await self._open_at(coordinator)
 

@@ -1,4 +1,4 @@
-"""What may come when consumers subscribe and commit."""
+"""Allowed answers to subscriptions and commits."""
 
 from collections.abc import Collection
 

@@ -1,1 +1,1 @@
-"""What the document says, clause by clause."""
+"""The rules of the specification, clause by clause."""

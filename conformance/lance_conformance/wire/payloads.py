@@ -28,7 +28,7 @@ _LAYOUTS: Mapping[int, Fields] = {
 
 
 def payload_rows(frame: bytes, *, fault: bool) -> Iterator[Row]:
-    """Annotate what stands behind a header.
+    """Annotate the bytes after a header.
 
     Args:
         frame: The frame, perhaps cut short.

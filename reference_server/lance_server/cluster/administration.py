@@ -1,4 +1,4 @@
-"""What ``lwp cluster`` does: it writes to the log of a cluster, and reads what nodes told there."""
+"""Administration for ``lwp cluster``: writes to a cluster's log, and reads the nodes' reports."""
 
 import secrets
 import threading

@@ -17,12 +17,12 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--engine-unsafe/--engine-safe",
             default=False,
-            help="Take a log whose settings can lose acknowledged records; for trials.",
+            help="Accept a log whose settings can lose acknowledged records; for trials.",
         ),
         click.option(
             "--cluster-config",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="A file of lines SETTING=VALUE for the client of the log.",
+            help="File with lines SETTING=VALUE for the client of the log.",
         ),
         click.argument("url"),
     ):
@@ -44,7 +44,7 @@ def _failing() -> Iterator[None]:
 
 @click.group()
 def cluster() -> None:
-    """Create a cluster, show it, and change which nodes it has.
+    """Create a cluster, show it, and change its nodes.
 
     URL names the topic that is the cluster's log: kafka://BROKER,BROKER,BROKER/TOPIC.
     """
@@ -58,14 +58,14 @@ def cluster() -> None:
     type=click.IntRange(1),
     default=3,
     show_default=True,
-    help="Brokers that keep each record, where the topic is created.",
+    help="Brokers that keep each record, if the topic is created.",
 )
 @click.option(
     "--shards",
     type=click.IntRange(1, 10_000),
     default=1,
     show_default=True,
-    help="Partitions of the log: each topic belongs to one, and each takes writes at its own pace.",
+    help="Partitions of the log: each topic belongs to one, and each is written at its own pace.",
 )
 @click.option(
     "--segment-size",
@@ -78,21 +78,21 @@ def cluster() -> None:
     type=click.IntRange(min=0),
     default=1_000_000,
     show_default=True,
-    help="Batches per topic that are recognised when they are sent again; 0 is off.",
+    help="Batches per topic that are recognised when they are sent again; 0: none.",
 )
 @click.option(
     "--dedup-max-age-secs",
     type=click.IntRange(min=0),
     default=7 * 24 * 3600,
     show_default=True,
-    help="For how long they are recognised.",
+    help="Seconds for which they are recognised.",
 )
 @click.option(
     "--max-topics",
     type=click.IntRange(1),
     default=10_000,
     show_default=True,
-    help="Most topics.",
+    help="Largest number of topics.",
 )
 @click.option(
     "--from-data-dir",
@@ -112,15 +112,16 @@ def init(
     engine_unsafe: bool,
     **chosen: Any,
 ) -> None:
-    """Create a cluster in a topic, which is created where it is missing.
+    """Create a cluster whose log is in a topic; the topic is created if it does not exist.
 
-    What is chosen here holds for every node and for good. A topic that has records already is
-    refused, unless they are those of a cluster: then nothing changes, and its id is printed.
+    These choices hold for every node, and cannot be changed later. If the topic has records
+    already, it is refused, unless they are those of a cluster: then nothing changes, and the
+    cluster's id is printed.
 
-    With --from-data-dir all topics, records, offsets and commits of a single server, or of a node
-    of another cluster, are there at the beginning. A server's segments, limits and windows go on by
-    what is chosen here, those of a node as they were. The command may be repeated with the same
-    directory, also after it was interrupted.
+    With --from-data-dir the cluster begins with all topics, records, offsets and commits of a
+    single server, or of a node of another cluster. From then on a server's segments, limits and
+    windows follow the choices made here; those of a node stay as they were. The command may be
+    repeated with the same directory, also after it was interrupted.
     """
     from lance_server.cluster.administration import create  # noqa: PLC0415 - see above
     from lance_server.config.settings import parse_size  # noqa: PLC0415 - see above
@@ -143,7 +144,7 @@ def init(
 @cluster.command()
 @_options
 def status(url: str, cluster_config: Path | None, *, engine_unsafe: bool) -> None:
-    """Show the log and the nodes that told of themselves lately; no node needs to run."""
+    """Show the log and the nodes that reported lately; no node needs to run."""
     from lance_server.cluster.administration import show  # noqa: PLC0415 - see above
 
     del engine_unsafe  # looking is always safe
@@ -158,7 +159,7 @@ def status(url: str, cluster_config: Path | None, *, engine_unsafe: bool) -> Non
 def apply_version(
     url: str, version: int, cluster_config: Path | None, *, engine_unsafe: bool
 ) -> None:
-    """Let all nodes apply by a newer version of the rules, once all of them can."""
+    """Let all nodes apply records by a newer version of the rules, once all of them can."""
     from lance_server.cluster.administration import raise_version  # noqa: PLC0415 - see above
 
     with _failing():
@@ -169,11 +170,11 @@ def apply_version(
 @cluster.command()
 @_options
 @click.argument("node_id", type=click.IntRange(0, 65_535))
-@click.option("--force", is_flag=True, help="Remove it although it told of itself lately.")
+@click.option("--force", is_flag=True, help="Remove the node although it reported lately.")
 def remove(
     url: str, node_id: int, cluster_config: Path | None, *, force: bool, engine_unsafe: bool
 ) -> None:
-    """Forget a node that is gone for good: the log need not keep anything for it any more."""
+    """Remove a node that is gone for good, so that the log keeps nothing for it any more."""
     from lance_server.cluster.administration import remove_node  # noqa: PLC0415 - see above
 
     with _failing():

@@ -11,7 +11,7 @@ class ReadBarriers:
     """Puts barriers into the log for reads; reads that come meanwhile share the next one.
 
     A read never joins a barrier that was handed to the log before the read came: what another
-    node acknowledged in between may stand behind it. Belongs to the event loop's thread.
+    node acknowledged in between may be after it. Belongs to the event loop's thread.
 
     Args:
         node: the node that is read from.

@@ -1,4 +1,4 @@
-"""Where a replicated log is: the value of ``--cluster``, and the file that completes it."""
+"""Addresses of a replicated log: the value of ``--cluster``, and the file that completes it."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What makes a server a node of a cluster."""
+"""Turns a server into a node of a cluster."""
 
 import asyncio
 import secrets

@@ -1,4 +1,4 @@
-"""What one node of a cluster is told."""
+"""Options of one node of a cluster."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What a node knows of all nodes of its cluster: what they told last, in the log."""
+"""The last reports of all nodes of a cluster, as a node reads them in the log."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

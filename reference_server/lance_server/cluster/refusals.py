@@ -1,4 +1,4 @@
-"""What a node answers to batches that it could not put into the log."""
+"""Answers to batches that a node could not put into the log."""
 
 from typing import Final
 

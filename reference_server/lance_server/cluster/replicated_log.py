@@ -180,7 +180,7 @@ class ReplicatedLog(Protocol):
         an error that says maybe applied, the record may still turn up once.
 
         Raises:
-            LogUnavailableError: the log is closed, or takes nothing more at present; the record
+            LogUnavailableError: the log is closed, or accepts no records at present; the record
                 was not appended and ``delivered`` is not called.
         """
         ...

@@ -1,4 +1,4 @@
-"""From options to what the server is told."""
+"""Builds the server's settings from options."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""What makes a server a node of a cluster, and how its log is opened."""
+"""Options of a node of a cluster, and how its log is opened."""
 
 import logging
 import re
@@ -37,13 +37,14 @@ CLUSTER: Final = group(
     click.option(
         "--advertise",
         type=ADDRESS,
-        help="Where clients and other nodes reach this node; by default where it listens.",
+        help="Address at which clients and other nodes reach this node; by default the address "
+        "on which it listens.",
     ),
     click.option(
         "--cluster-config",
         type=FILE,
-        help="A file of lines SETTING=VALUE for the client of the log, as librdkafka names them: "
-        "TLS, users, passwords.",
+        help="File with lines SETTING=VALUE for the client of the log, with the names of "
+        "librdkafka: TLS, users, passwords.",
     ),
     click.option(
         "--cluster-timeout",
@@ -61,43 +62,46 @@ CLUSTER: Final = group(
     click.option(
         "--trim-log/--keep-log",
         default=False,
-        help="Delete from the log what every node has made durable. A new node then begins with a "
-        "copy of another one (`lance-server clone`); an empty one cannot. Set it on all nodes: the "
-        "leader does it.",
+        help="Delete records from the log that every node has made durable. A new node then "
+        "begins with a copy of another node (`lance-server clone`); it cannot begin "
+        "empty. Set it on all nodes: the leader deletes.",
     ),
     click.option(
         "--offer-copies/--no-copies",
         default=False,
-        help="Hand out all of this node's files at the --http address, so that `lance-server "
-        "clone` on another machine makes or mends a node. It asks for a token where reading does.",
+        help="Offer all files of this node at the --http address, so that `lance-server clone` "
+        "on another machine can create or repair a node. If reading needs a token, this "
+        "needs it, too.",
     ),
     click.option(
         "--shards",
         metavar="all|N,N,…",
         default="all",
-        help="Which shards this node hosts: all, or some by their numbers. Shard 0 is always among "
-        "them, since it has the list of topics. A topic that is created here goes to one of the "
-        "shards that are named.",
+        help="Shards that this node hosts: all, or some by their numbers. Every node hosts "
+        "shard 0, which has the list of topics. A topic that is created here goes to one "
+        "of the shards that are named.",
     ),
     click.option(
         "--redirect/--forward",
         default=False,
         help="Answer a request for a topic that this node does not host with NotLeader and the "
-        "address of a node that does. By default it is forwarded there, unless the server has TLS, "
-        "tokens or access rules: then the client goes there itself, as who it is.",
+        "address of a node that hosts it. By default the node forwards the request. With "
+        "TLS, tokens or access rules it redirects by default, because the client must "
+        "identify itself.",
     ),
     click.option(
         "--read-consistency",
         type=click.Choice(["local", "linear"]),
         default="local",
-        help="What a request that reads sees: what this node has applied (local), or all that any "
-        "node had acknowledged before the request came (linear), for which each waits for the log.",
+        help="Records that a read returns: those that this node has applied (local), or all "
+        "that any node had acknowledged before the request (linear); for that each read "
+        "waits for the log.",
     ),
     click.option(
         "--engine-unsafe/--engine-safe",
         default=False,
-        help="Take a log whose settings can lose acknowledged records, as one broker alone does; "
-        "for trials.",
+        help="Accept a log whose settings can lose acknowledged records, such as a single "
+        "broker; for trials.",
     ),
 )
 
@@ -151,8 +155,8 @@ def _shards(text: str) -> frozenset[int] | None:
 def _judge(options: Mapping[str, Any], config: ServerConfig) -> None:
     if options["node_id"] is None and host_number() is None:
         raise ConfigError(
-            "a node of a cluster needs a number of its own: add --node-id, another one for each "
-            "node"
+            "a node of a cluster needs a number of its own: add --node-id, with a different "
+            "number for each node"
         )
     if options["advertise"] is None and config.listen.host in _ANYWHERE:
         raise ConfigError(

@@ -43,7 +43,9 @@ class SettingsFile:
             with path.open("rb") as file:
                 raw = file.read(_LARGEST + 1)
             if len(raw) > _LARGEST:
-                raise ConfigError(f"{path} is larger than {_LARGEST} bytes: no configuration is")
+                raise ConfigError(
+                    f"{path} is larger than {_LARGEST} bytes; name a configuration file"
+                )
             return cls(path, tomllib.loads(raw.decode()))
         except OSError as error:
             raise ConfigError(f"cannot read '{path}': {error.strerror}") from error

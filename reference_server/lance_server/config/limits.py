@@ -1,4 +1,4 @@
-"""How much clients may ask of the server."""
+"""Options that limit what clients may use."""
 
 from typing import Final
 
@@ -9,22 +9,22 @@ LIMITS: Final = group(
     setting(
         "--max-memory",
         type=SIZE,
-        help="What all clients together may make the server hold: unfinished frames, answers "
-        "that are not taken, batches that are not durable. At 80 % reads wait and producers are "
-        "told to slow down, at 95 % whatever needs more is refused.",
+        help="Memory that all clients together may use: unfinished frames, answers that are "
+        "not read, batches that are not durable. At 80 % reads wait and producers are "
+        "told to slow down; at 95 % requests that need more are refused.",
     ),
     setting(
         "--shed-after",
         type=ABOVE_ZERO,
-        help="When memory is short, close connections that hold some and have moved nothing "
-        "for so many seconds.",
+        help="When memory is short, close connections that use some of it and have moved "
+        "nothing for this number of seconds.",
     ),
     setting(
         "--consumer-rate",
         type=SIZE,
-        help="Bytes per second that one connection may read; 0 is any number.",
+        help="Bytes per second that one connection may read; 0: no limit.",
     ),
-    setting("--max-topics", type=COUNT, help="Topics that may exist."),
+    setting("--max-topics", type=COUNT, help="Largest number of topics."),
     setting(
         "--max-queue",
         type=COUNT,
@@ -33,20 +33,21 @@ LIMITS: Final = group(
     setting(
         "--max-disk-latency",
         type=ABOVE_ZERO,
-        help="Seconds that 99 of the last 100 syncs may take before producers are told so.",
+        help="Seconds that 99 of the last 100 syncs may take before producers are told to slow "
+        "down.",
     ),
     setting(
         "--breaker-failures",
         of=BreakerPolicy,
         field="failure_threshold",
         type=COUNT,
-        help="After so many failures of the disk in a row, refuse batches without trying.",
+        help="Failures of the disk in a row after which the server refuses batches without trying.",
     ),
     setting(
         "--breaker-reset",
         of=BreakerPolicy,
         field="reset_timeout",
         type=SECONDS,
-        help="Seconds until the disk is tried again.",
+        help="Seconds after which the server tries the disk again.",
     ),
 )

@@ -15,42 +15,45 @@ LISTENERS: Final[Callable[[Any], Any]] = group(
     click.option(
         "--qwp",
         type=ADDRESS,
-        help="Where to accept QWP senders, for example 127.0.0.1:9000; rows of a table become "
-        "records of the topic of its name.",
+        help="Address for QWP senders, for example 127.0.0.1:9000; rows of a table become "
+        "records of the topic with its name.",
     ),
     click.option(
         "--qwp-script",
         type=FILE,
-        help="Rules for misbehaving towards QWP senders, TOML; for tests of senders.",
+        help="TOML file with rules by which the server misbehaves towards QWP senders; for "
+        "tests of senders.",
     ),
     click.option(
         "--fluvio-sc",
         type=ADDRESS,
-        help="Where Fluvio clients ask for topics, for example 127.0.0.1:9003; it needs "
-        "--fluvio-spu.",
+        help="Address at which Fluvio clients ask for topics, for example 127.0.0.1:9003; "
+        "needs --fluvio-spu.",
     ),
     click.option(
         "--fluvio-spu",
         type=ADDRESS,
-        help="Where Fluvio clients produce and consume, for example 127.0.0.1:9005.",
+        help="Address at which Fluvio clients produce and consume, for example 127.0.0.1:9005.",
     ),
     click.option(
         "--fluvio-spu-public",
         type=ADDRESS,
-        help="What Fluvio clients are told instead of --fluvio-spu, where a container, a proxy or "
-        "an address translation stands between, for example logs.example:9005.",
+        help="Address that Fluvio clients get instead of --fluvio-spu, if they reach the "
+        "server through a container's port, a proxy or an address translation, for "
+        "example logs.example:9005.",
     ),
     click.option(
         "--rustlog",
         type=ADDRESS,
-        help="Where to accept RustLog clients; published ones know only 127.0.0.1:9092.",
+        help="Address for RustLog clients; published clients know only 127.0.0.1:9092.",
     ),
     click.option(
         "--rustlog-dialect",
         type=click.Choice(["auto", "binary", "json"]),
         default="auto",
-        help="What RustLog clients may speak: binary, as its programs do, or the JSON that its "
-        "specification describes; auto tells them apart by the first byte of each request.",
+        help="Dialect of RustLog clients: binary, which its programs speak, or json, which its "
+        "specification describes; auto distinguishes them by the first byte of each "
+        "request.",
     ),
 )
 
@@ -101,10 +104,11 @@ def _fluvio(options: Mapping[str, Any], config: ServerConfig) -> Sequence[Listen
     from lance_server.listeners import fluvio  # noqa: PLC0415 - see above
 
     if not config.validate_records:
-        raise ConfigError("--fluvio-sc needs records that are checked: its clients count them")
+        raise ConfigError("--fluvio-sc does not go with --trust-records: its clients count records")
     if config.auth is not None:
         raise ConfigError(
-            "--fluvio-sc goes without tokens: Fluvio's protocol has none; use TLS and access rules"
+            "--fluvio-sc does not go with tokens: Fluvio's protocol has none; use TLS and "
+            "access rules"
         )
     security = Security(config.tls, None, config.access)
     settings = fluvio.FluvioOptions(security=security, spu_public=options["fluvio_spu_public"])
@@ -114,10 +118,10 @@ def _fluvio(options: Mapping[str, Any], config: ServerConfig) -> Sequence[Listen
 
 def _rustlog(options: Mapping[str, Any], config: ServerConfig) -> Listener:
     if not config.validate_records:
-        raise ConfigError("--rustlog needs records that are checked: its clients count them")
+        raise ConfigError("--rustlog does not go with --trust-records: its clients count records")
     if config.auth is not None:
         raise ConfigError(
-            "--rustlog goes without tokens: its protocol has none; use TLS and access rules"
+            "--rustlog does not go with tokens: its protocol has none; use TLS and access rules"
         )
     from lance_server.listeners import rustlog  # noqa: PLC0415 - loaded only where it is wanted
 

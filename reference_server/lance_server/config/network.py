@@ -1,4 +1,4 @@
-"""Where the server listens and what is spoken there."""
+"""Options about addresses and dialects."""
 
 from typing import Final
 
@@ -13,12 +13,12 @@ NETWORK: Final = group(
         "--listen",
         default=f"127.0.0.1:{DEFAULT_PORT}",
         type=ADDRESS,
-        help="Where to accept connections; port 0 lets the system choose.",
+        help="Address for LWP clients; port 0 lets the system choose.",
     ),
     setting(
         "--dialect",
         type=click.Choice([*DIALECTS, "auto"]),
-        help="What clients speak; auto: each connection's first header decides.",
+        help="Dialect of clients; auto: the first header of a connection decides.",
     ),
     setting("--max-payload", type=SIZE, help="Largest payload; by default the dialect's limit."),
     setting(
@@ -27,19 +27,23 @@ NETWORK: Final = group(
     ),
     setting(
         "--validate-records/--trust-records",
-        help="Look at every record before a batch is stored, or trust producers: saves some "
-        "nanoseconds a record, and consumers may meet batches that are not records.",
+        help="Check the records of every batch before it is stored; or trust producers, which "
+        "saves some nanoseconds per record, but consumers may get batches that are not "
+        "records.",
     ),
-    setting("--max-connections", type=COUNT, help="Connections at once."),
+    setting("--max-connections", type=COUNT, help="Largest number of connections."),
     setting(
         "--idle-timeout",
         type=ABOVE_ZERO,
-        help="Close a connection after so many seconds without a frame.",
+        help="Close a connection after this number of seconds without a frame.",
     ),
     setting(
         "--slow-peer-timeout",
         type=ABOVE_ZERO,
-        help="Close a connection that reads nothing of what it is owed for so many seconds.",
+        help="Close a connection whose client has read none of its answers for this number of "
+        "seconds.",
     ),
-    click.option("--port-file", type=FILE, help="Write the port here once it is bound."),
+    click.option(
+        "--port-file", type=FILE, help="File to which the port is written once it is bound."
+    ),
 )

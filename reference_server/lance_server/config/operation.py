@@ -18,7 +18,7 @@ OPERATION: Final = group(
     setting(
         "--http",
         type=ADDRESS,
-        help="Where to serve health, metrics and the status page; by default nowhere.",
+        help="Address for health, metrics and the status page; by default there is none.",
     ),
     setting(
         "--admin/--no-admin",
@@ -27,8 +27,8 @@ OPERATION: Final = group(
     setting(
         "--consumer-names",
         type=NAMES,
-        help="Names of consumers, such as billing,search: the HTTP port shows them instead of the "
-        "numbers that stand for them in LWP.",
+        help="Names of consumers, such as billing,search: the HTTP port shows them instead of "
+        "the numbers that consumers have in LWP.",
     ),
     click.option(
         "--otel-endpoint",
@@ -47,24 +47,24 @@ OPERATION: Final = group(
         of=OtelConfig,
         field="sample_rate",
         type=click.FloatRange(0, 1),
-        help="The share of requests that become a span.",
+        help="Share of the requests that become a span.",
     ),
     setting(
         "--drain-timeout",
         type=SECONDS,
-        help="Seconds for finishing what was received when the server is stopped.",
+        help="Seconds to finish received requests when the server is stopped.",
     ),
     click.option(
         "--event-loop",
         default="auto",
         type=click.Choice(EVENT_LOOPS),
-        help="What the server runs on; auto is uvloop where it is installed, which is quicker.",
+        help="Event loop of the server; auto uses uvloop if it is installed, which is faster.",
     ),
     click.option(
         "--log-level",
         default="info",
         type=click.Choice(["debug", "info", "warning", "error"]),
-        help="What to log on standard error.",
+        help="Level of the log on standard error.",
     ),
-    click.option("--json-logs/--text-logs", default=False, help="Log one JSON object a line."),
+    click.option("--json-logs/--text-logs", default=False, help="Log one JSON object per line."),
 )

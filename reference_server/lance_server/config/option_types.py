@@ -1,4 +1,4 @@
-"""What options are made of."""
+"""Types of options, and helpers that declare them."""
 
 from collections.abc import Callable
 from dataclasses import fields

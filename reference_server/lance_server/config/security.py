@@ -12,7 +12,7 @@ SECURITY: Final = group(
     click.option(
         "--tls-client-ca-path",
         type=FILE,
-        help="Authorities whose clients are let in, PEM.",
+        help="Authorities whose client certificates are accepted, PEM.",
     ),
     click.option(
         "--tls-require-client-cert/--tls-optional-client-cert",
@@ -22,11 +22,11 @@ SECURITY: Final = group(
     click.option(
         "--auth-token-file",
         type=FILE,
-        help="Valid tokens, one a line; clients must send one with Authenticate.",
+        help="File with valid tokens, one per line; clients must send one with Authenticate.",
     ),
     click.option(
         "--auth-write-only/--auth-everything",
         default=False,
-        help="Ask for a token only where something is changed.",
+        help="Ask for a token only for requests that change something.",
     ),
 )

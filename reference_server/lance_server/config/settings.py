@@ -1,4 +1,4 @@
-"""What the server can be told, and how sizes and addresses are written."""
+"""Settings of the server, and how sizes and addresses are written."""
 
 import re
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Where and how the log is kept."""
+"""Options about the log and its storage."""
 
 from typing import Final
 
@@ -12,25 +12,27 @@ STORAGE: Final = group(
         "--data-dir",
         required=True,
         type=FOLDER,
-        help="Where topics are kept; created when it is not there.",
+        help="Folder for all data; created if it does not exist.",
     ),
     click.option(  # a server inside a program, see `ServerConfig`, starts at once, without a trial
         "--storage",
         default="auto",
         type=click.Choice(BACKENDS),
-        help="How to write; auto: the faster one in a short trial on the data directory.",
+        help="System calls for writing; auto uses the faster one in a short trial on the data "
+        "directory.",
     ),
     setting(
         "--durability",
         type=click.Choice(DURABILITIES),
-        help="When a batch counts as durable. auto: on the disk, in a write-ahead log or in its "
-        "files, as is quicker; wal, fsync: always one of the two; os: in the system's memory, "
-        "where it outlives the server but not the machine.",
+        help="When a batch counts as durable. auto: on the disk, in a write-ahead log or in "
+        "its files, whichever is faster; wal, fsync: always one of the two; os: in the "
+        "system's memory, where it survives a crash of the server, but not of the "
+        "machine.",
     ),
     setting(
         "--inline-commits/--no-inline-commits",
-        help="Make a small batch that comes alone durable in the event loop, as long as the disk "
-        "usually takes less than 1 ms; or have threads make everything durable.",
+        help="Make a small batch that comes alone durable in the event loop, as long as the "
+        "disk usually takes less than 1 ms; or let threads make everything durable.",
     ),
     setting("--segment-size", type=SIZE, help="Close segments of this size."),
     setting(
@@ -42,21 +44,21 @@ STORAGE: Final = group(
     setting(
         "--upkeep-interval",
         type=click.FloatRange(min=0, min_open=True),
-        help="Seconds between two looks at retention and compaction.",
+        help="Seconds between two runs of retention and compaction.",
     ),
     setting(
         "--scrub-days",
         type=click.FloatRange(min=0),
-        help="Read closed segments against their checksums once in so many days; 0: never.",
+        help="Compare closed segments with their checksums once in this number of days; 0: never.",
     ),
     setting(
         "--commit-retention-secs",
         type=click.IntRange(min=0),
-        help="Keep what a consumer committed for so long after it left; 0: for ever.",
+        help="Seconds for which a consumer's commits are kept after it has left; 0: for ever.",
     ),
     setting(
         "--dedup-entries",
         type=click.IntRange(min=0),
-        help="Batches per topic that are recognised when they are sent again; 0 is off.",
+        help="Batches per topic that are recognised when they are sent again; 0: none.",
     ),
 )

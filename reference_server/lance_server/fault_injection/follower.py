@@ -1,4 +1,4 @@
-"""What a follower does with writes: refuse them, or hand them to the leader (design section 21)."""
+"""Writes at a simulated follower: refused, or forwarded to the leader (design section 21)."""
 
 from typing import Final
 

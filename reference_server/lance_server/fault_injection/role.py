@@ -1,4 +1,4 @@
-"""What part this node plays: leader, or follower for rehearsal (AMB-43, design section 21)."""
+"""Roles that a node plays: leader, or simulated follower (AMB-43, design section 21)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

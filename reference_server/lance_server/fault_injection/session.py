@@ -69,13 +69,16 @@ class SimulatedSession(Session):
         now: float,
         role: Role,
     ) -> None:
-        super().__init__(service, dialects, wake=wake, now=now)
         self._role = role
+        super().__init__(service, dialects, wake=wake, now=now)
         self._follower = FollowerRole(role, self._authorizer, service.connect_node)
-        fetching = _LaggingFetch(service, self._authorizer, self._subscriptions, self._reads)
-        commands = _FollowerControl(service, self._authorizer, self._subscriptions, fetching)
-        fetching.role = commands.role = role
-        self._fetching, self._commands = fetching, commands
+
+    def _handlers(self) -> tuple[FetchHandler, ControlHandler]:
+        shared = (self._service, self._authorizer, self._subscriptions)
+        fetching = _LaggingFetch(*shared, self._reads)
+        commands = _FollowerControl(*shared, fetching)
+        fetching.role = commands.role = self._role
+        return fetching, commands
 
     @property
     def other_bytes(self) -> int:

@@ -1,4 +1,4 @@
-"""What a server that was started with ``--admin`` plays on request (AMB-43, design section 21)."""
+"""Simulated roles and faults of a server with ``--admin`` (AMB-43, design section 21)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What goes over the HTTP port."""
+"""Requests and responses of the HTTP port."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Fields of a JSON object that somebody sent."""
+"""Fields of a JSON object in a request."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the HTTP port needs of the server that it shows."""
+"""The parts of the server that the HTTP port reads."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol

@@ -1,4 +1,4 @@
-"""What the HTTP port answers to whom."""
+"""Routes of the HTTP port, and who may use them."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""What the server is doing at one moment, for people and for machines."""
+"""A snapshot of the server's figures, for people and for machines."""
 
 import resource
 import shutil
@@ -139,7 +139,7 @@ def _consumers(engine: "LogManager", names: Mapping[int, str]) -> list[dict[str,
 
 
 def _place(partition: "Partition", committed: int, *, is_record: bool) -> int:
-    """Return how many bytes a consumer has behind it; for a count of records, about as many."""
+    """Return how many bytes a consumer has read; for a count of records, about as many."""
     if not is_record:
         return committed
     for segment in reversed(partition.segment_list):
@@ -151,7 +151,7 @@ def _place(partition: "Partition", committed: int, *, is_record: bool) -> int:
 
 
 def _share(partition: Any, committed: int) -> float:
-    """Return how much of what is kept a consumer has behind it, 0 to 1."""
+    """Return which part of the kept bytes a consumer has read, 0 to 1."""
     size = partition.end_offset - partition.start_offset
     return 1.0 if size <= 0 else min(1.0, max(0.0, (committed - partition.start_offset) / size))
 

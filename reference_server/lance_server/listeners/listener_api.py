@@ -1,4 +1,4 @@
-"""What another protocol over the same log looks like to the server."""
+"""The interface of listeners: other protocols over the same log."""
 
 from typing import Protocol, runtime_checkable
 

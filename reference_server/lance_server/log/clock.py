@@ -23,7 +23,7 @@ _SECOND: Final = 1e9
 
 
 class ClockHealth(IntEnum):
-    """How far the clock is behind the times that were given out."""
+    """Measures how far the clock is behind the times that batches got."""
 
     HEALTHY = 0
     """Less than 100 ms."""

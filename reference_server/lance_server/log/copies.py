@@ -1,4 +1,4 @@
-"""What a server offers that hands out copies of its data directory: a node of a cluster."""
+"""The interface of a server that offers copies of its data directory: a node of a cluster."""
 
 from abc import ABC, abstractmethod
 from typing import NamedTuple

@@ -303,6 +303,7 @@ class Partition:
         assert commit_batch is self._flushing, "commit batches finish in order"
         self._flushing = None
         self._backlog.size -= len(commit_batch.data)
+        assert self._backlog.size >= 0, "only bytes that were counted leave the backlog"
         if error is not None:
             refusal = storage_refusal(error)
             if not isinstance(error, TopicClosedError):
@@ -316,6 +317,7 @@ class Partition:
         if is_new:
             self._segments = [*self._segments, segment]
         commit_batch.first_record = segment.base_record + segment.records
+        assert commit_batch.first_record == self.end_record, "records are numbered without a gap"
         segment.extend(commit_batch.batches)
         end_offset = segment.base_offset + segment.size
         assert end_offset >= self.end_offset, "a topic's end only moves forward"

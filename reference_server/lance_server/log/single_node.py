@@ -1,4 +1,4 @@
-"""What the log of a single server answers where one of a cluster asks other nodes."""
+"""Answers of a single server's log where a node of a cluster asks other nodes."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any

@@ -194,10 +194,10 @@ class SnapshotWriter:
         """
         names = self._storage.list_dir(self._target.parent)
         if self._target.name in names:
-            raise ConfigError(f"'{self._target}' is there already; name a folder that is not")
+            raise ConfigError(f"'{self._target}' exists already; name a folder that does not exist")
         if self._draft.name in names:
             raise ConfigError(
-                f"'{self._draft}' is left from a snapshot that was cut short; remove it"
+                f"'{self._draft}' is the rest of a snapshot that was interrupted; remove it"
             )
         self.begun = True
         self._storage.make_dir(self._draft)

@@ -1,4 +1,4 @@
-"""What each control command does (LWP section 5)."""
+"""Carries out control commands (LWP section 5)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

@@ -44,7 +44,7 @@ _unpack: Final = _WANTED.unpack
 
 
 def _no_fast_fetch() -> None:
-    """Return None, as a reference does to a fast path that is gone."""
+    """Stand in for a weak reference whose fast path is gone: return None."""
 
 
 class FetchHandler:

@@ -183,7 +183,7 @@ class Ingest:
         """
         self._memory_level = memory_level
         if not self._security.allows_anonymous:
-            self._preceding = None  # whether its client may still write is to be asked
+            self._preceding = None  # the client's right to write is checked again
 
     @property
     def is_short(self) -> bool:

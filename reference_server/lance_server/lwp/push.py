@@ -182,7 +182,7 @@ class Subscriptions:
         return self._engine.fetch(topic, wanted)
 
     def _turn(self, subscription: _Subscription) -> None:
-        """Put a subscription behind the others, so that each gets its turn."""
+        """Put a subscription after the others, so that each gets its turn."""
         topic_id = subscription.topic.id
         self.by_topic[topic_id] = self.by_topic.pop(topic_id)
 

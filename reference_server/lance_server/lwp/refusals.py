@@ -1,4 +1,4 @@
-"""What the server says no with: one error that both dialects can word."""
+"""Refusals of the server: one error that both dialects can word."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -187,6 +187,8 @@ class ResponseQueue:
                 self._counters.answered += 1
             waiting.popleft()
         if not waiting:
+            assert not self.owed_bytes, "a queue without requests owes nothing"
+            assert not self.batches, "a queue without requests owes nothing"
             self._last = None
         return progress or len(waiting) != before
 

@@ -1,4 +1,4 @@
-"""What all connections share."""
+"""Parts that all connections share."""
 
 import time
 from collections.abc import Callable, Mapping

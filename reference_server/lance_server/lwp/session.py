@@ -85,10 +85,7 @@ class Session:
         self._authorizer = Authorizer(service.security)
         self._reads = ReadGate(service.memory, TokenBucket(self._config.consumer_rate, now), wake)
         self._subscriptions = Subscriptions(service, self._authorizer, self._reads, wake)
-        self._fetching = FetchHandler(service, self._authorizer, self._subscriptions, self._reads)
-        self._commands = ControlHandler(
-            service, self._authorizer, self._subscriptions, self._fetching
-        )
+        self._fetching, self._commands = self._handlers()
         self._ingest = Ingest(service, self._authorizer)
         self._remote = RemoteRequests(service.engine, self._reads, service.connect_node)
         self._answers = ResponseQueue(self._counters, wake)
@@ -116,6 +113,12 @@ class Session:
             f"<Session {state} dialect={self._splitter.dialect} {self._answers!r} "
             f"held={len(self._pending_requests)} owed={self._owed_bytes} bytes>"
         )
+
+    def _handlers(self) -> tuple[FetchHandler, ControlHandler]:
+        """Return the handlers of requests; a simulated role has others."""
+        shared = (self._service, self._authorizer, self._subscriptions)
+        fetching = FetchHandler(*shared, self._reads)
+        return fetching, ControlHandler(*shared, fetching)
 
     def identify(self, client: PeerIdentity) -> None:
         """Note who TLS says is at the other end."""

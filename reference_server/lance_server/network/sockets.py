@@ -1,4 +1,4 @@
-"""From an address to sockets that are bound to it."""
+"""Binds sockets to an address."""
 
 import socket
 from typing import Any

@@ -70,7 +70,7 @@ class TlsAcceptor:
             task = self._loop.create_task(self._shake_hands(connection))
             self._handshakes[task] = None
             task.add_done_callback(self._forget)
-            await asyncio.sleep(0)  # accepting alone never waits while somebody knocks
+            await asyncio.sleep(0)  # accept() does not yield while connections wait
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._handshakes.pop(task, None)

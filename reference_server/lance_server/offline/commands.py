@@ -79,14 +79,14 @@ def _progress(label: str, length: int) -> Any:
 @click.option(
     "--against",
     metavar="URL",
-    help="Compare with the bytes of a running server, too: lance://HOST:PORT, or lances:// for "
-    "TLS.",
+    help="Also compare with the bytes of a running server: lance://HOST:PORT, or lances:// "
+    "for TLS.",
 )
-@click.option("--token", envvar="LANCE_TOKEN", help="A token of that server's, where it has any.")
+@click.option("--token", envvar="LANCE_TOKEN", help="Token for that server, if it asks for one.")
 @click.option(
     "--tls-ca",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Certificates to believe at that server, instead of the system's.",
+    help="Authorities to trust for that server, instead of the system's.",
 )
 @_JSON
 def verify(
@@ -94,11 +94,12 @@ def verify(
 ) -> None:
     """Compare every byte with its checksum; change nothing.
 
-    With --against the bytes of all topics are those of another server, a node of the same cluster
-    as a rule, as far as both have them. What only one has after its end is told, and no finding.
+    With --against the command also compares the topics with those of another server, usually a node
+    of the same cluster, as far as both have them. Data that only one of them has after the end of
+    the other is reported, and is not a finding.
 
-    Exit codes: 0 everything is as it was written; 1 something is not; 3 it cannot be read; 4 the
-    other server does not answer.
+    Exit codes: 0 no findings; 1 findings; 3 the directory cannot be read; 4 the other server does
+    not answer.
     """
     files = data_files(existing(data_dir))
     size = sum(path.stat().st_size for path in files)
@@ -137,7 +138,7 @@ def verify(
 def repair(data_dir: Path, as_json: bool) -> None:
     """Do what a server does at its start: cut torn tails, mark damage, keep copies.
 
-    Copies of whatever is cut away are in the folder 'quarantine' of the data directory.
+    Copies of the bytes that are cut away are in the folder 'quarantine' of the data directory.
     """
     with opened(existing(data_dir)) as (engine, _):
         report = engine.report
@@ -155,17 +156,17 @@ def repair(data_dir: Path, as_json: bool) -> None:
 @click.argument("topic")
 @click.option("--from", "start", default=0, type=click.IntRange(min=0), help="Offset to begin at.")
 def dump(data_dir: Path, topic: str, start: int) -> None:
-    """Print a topic's records, one JSON object a line, and what cannot be read of it.
+    """Print a topic's records, one JSON object per line, and a line for each damage.
 
-    A value that is not UTF-8 text is printed as base64. Exit codes: 0 all was read; 1 some was
-    not; 2 there is no such topic; 3 a crash left some of it in the write-ahead log: repair first.
-    Whoever reads the lines may leave (| head): that is 0.
+    A value that is not UTF-8 text is printed as base64. Exit codes: 0 everything was read; 1 some
+    was not; 2 there is no such topic; 3 a crash left some records in the write-ahead log: repair
+    first. If the reader of the output goes away (| head), the exit code is 0.
     """
     problems = 0
     waiting, _ = unrepeated(ReadOnlyStorage(), existing(data_dir))
     if waiting:
         raise DataDirError(
-            f"{len(waiting)} writes are in the write-ahead log and not in their places; "
+            f"{len(waiting)} writes are in the write-ahead log and not in their files; "
             f"run 'lance-server repair {data_dir}' first"
         )
     records = dump_topic(find_topic(existing(data_dir), topic), start)
@@ -200,12 +201,14 @@ def reindex(data_dir: Path, node: int) -> None:
 
 @offline.command()
 @click.argument("data_dir", type=_FOLDER, required=False)
-@click.option("--http", "http_address", metavar="HOST:PORT", help="A running server's --http.")
-@click.option("--dry-run", is_flag=True, help="Only tell what would be dropped.")
-@click.option("--topic", help="Look at this topic alone.")
-@click.option("--max-age-secs", type=click.IntRange(min=0), help="Tell what this age would drop.")
-@click.option("--max-bytes", type=SIZE, help="Tell what this limit would drop, e.g. 10GiB.")
-@click.option("--token", envvar="LANCE_TOKEN", help="A token of the server's, where it has any.")
+@click.option(
+    "--http", "http_address", metavar="HOST:PORT", help="The --http address of a running server."
+)
+@click.option("--dry-run", is_flag=True, help="Only list what would be dropped.")
+@click.option("--topic", help="Only look at this topic.")
+@click.option("--max-age-secs", type=click.IntRange(min=0), help="List what this age would drop.")
+@click.option("--max-bytes", type=SIZE, help="List what this limit would drop, e.g. 10GiB.")
+@click.option("--token", envvar="LANCE_TOKEN", help="Token for the server, if it asks for one.")
 @_JSON
 def retention(
     data_dir: Path | None,
@@ -218,18 +221,19 @@ def retention(
     token: str | None,
     as_json: bool,
 ) -> None:
-    """Drop what the topics' retention does not keep, or tell what it would (--dry-run).
+    """Drop what the topics' retention does not keep, or list it (--dry-run).
 
-    It drops whole segments. A running server drops them by itself: with --http and --dry-run it
-    tells what it would drop. Limits are tried out before they are set: --dry-run --topic orders
-    --max-age-secs 86400 tells what they would drop at once. A limit that is not given then is none.
+    The command drops whole segments. A running server drops them by itself; with --http and
+    --dry-run the command lists what that server would drop. Use --dry-run to try limits before you
+    set them: --dry-run --topic orders --max-age-secs 86400 lists what they would drop at once. A
+    limit that is not given counts as no limit.
     """
     if (http_address is None) == (data_dir is None):
         raise click.UsageError("name the data directory, or a running server by --http")
     limits = {"max_age_secs": max_age_secs, "max_bytes": max_bytes}
     given = {name: value for name, value in limits.items() if value is not None}
     if not dry_run and (http_address is not None or topic is not None or given):
-        raise click.UsageError("--http, --topic and limits only tell: add --dry-run")
+        raise click.UsageError("--http, --topic and limits only list segments: add --dry-run")
     if http_address is not None:
         query = urlencode(given | ({} if topic is None else {"topic": topic}))
         path = f"/retention.json?{query}"
@@ -260,12 +264,12 @@ def _tell_dropped(rows: list[dict[str, Any]], *, dry_run: bool, as_json: bool) -
 
 @offline.command("confirm-clock")
 @click.argument("http_address", metavar="HOST:PORT")
-@click.option("--token", envvar="LANCE_TOKEN", help="A token of the server's, where it has any.")
+@click.option("--token", envvar="LANCE_TOKEN", help="Token for the server, if it asks for one.")
 def confirm_clock(http_address: str, token: str | None) -> None:
-    """Tell a running server that its machine's clock is right, after it was set by a large step.
+    """Tell a running server that its machine's clock is right after a large step.
 
-    HOST:PORT is the server's --http address; it was started with --admin. What is old by the
-    clock expires again.
+    HOST:PORT is the server's --http address; the server must run with --admin. Records that are old
+    by the clock expire again.
     """
     _ask(http_address, "/admin/clock/confirm", {}, token, _HTTP_TIMEOUT)
     click.echo("confirmed: what is old by the clock expires again")
@@ -275,7 +279,7 @@ def confirm_clock(http_address: str, token: str | None) -> None:
 @click.argument("target", type=_FOLDER)
 @click.option("--http", "http_address", metavar="HOST:PORT", help="The server's --http address.")
 @click.option("--data-dir", type=_FOLDER, help="The data directory, instead of the address.")
-@click.option("--token", envvar="LANCE_TOKEN", help="A token of the server's, where it has any.")
+@click.option("--token", envvar="LANCE_TOKEN", help="Token for the server, if it asks for one.")
 @_JSON
 def snapshot(
     target: Path,
@@ -284,14 +288,14 @@ def snapshot(
     token: str | None,
     as_json: bool,
 ) -> None:
-    """Have a running server copy its data directory to TARGET, a folder that is not there yet.
+    """Let a running server copy its data directory to TARGET, a folder that must not exist yet.
 
-    The server runs on this machine and was started with --http and --admin. All that it had
-    acknowledged is in the copy. Files that never change are shared with the data directory where
-    the file system can do that: copy TARGET elsewhere before you use it or change it.
+    The server runs on this machine, with --http and --admin. The copy has everything that it had
+    acknowledged. If the file system can do that, files that never change are shared with the data
+    directory: copy TARGET elsewhere before you use or change it.
 
-    Exit codes: 0 everything is in it; 1 some topics are not, or it could not be made; 3 no
-    server uses the data directory.
+    Exit codes: 0 everything is in the copy; 1 some topics are not, or there is no copy; 3 no server
+    uses the data directory.
     """
     if (http_address is None) == (data_dir is None):
         raise click.UsageError("name the server by --http or by --data-dir")
@@ -318,19 +322,21 @@ def snapshot(
 
 @offline.command()
 @_DATA_DIR
-@click.option("--from", "source", metavar="HOST:PORT", required=True, help="A node's --http.")
-@click.option("--token", envvar="LANCE_TOKEN", help="A token of the node's, where it has any.")
+@click.option(
+    "--from", "source", metavar="HOST:PORT", required=True, help="The --http address of a node."
+)
+@click.option("--token", envvar="LANCE_TOKEN", help="Token for that node, if it asks for one.")
 @_JSON
 def clone(data_dir: Path, source: str, token: str | None, as_json: bool) -> None:
-    """Make DATA_DIR that of a node, or mend it, with the files of a node that runs.
+    """Create or repair the directory DATA_DIR of a node, with the files of a running node.
 
-    That node was started with --http and --offer-copies. DATA_DIR is empty, or that of a stopped
-    node of the same cluster: one that is damaged, or was away for so long that the log has not got
-    what it needs. Only what differs is fetched; a clone that was cut short goes on when the command
-    is repeated. Afterwards every byte is compared with its checksum.
+    That node must run with --http and --offer-copies. DATA_DIR is empty, or belongs to a stopped
+    node of the same cluster whose directory is damaged, or which was away for so long that the log
+    no longer has the records that it needs. The command fetches only what differs. If it is
+    interrupted, repeat it: it goes on. At the end it compares every byte with its checksum.
 
-    Exit codes: 0 a node can start on it; 1 the other node's files are damaged; 3 DATA_DIR cannot be
-    used; 4 the other node refuses or does not answer.
+    Exit codes: 0 a node can start on DATA_DIR; 1 the other node's files are damaged; 3 DATA_DIR
+    cannot be used; 4 the other node refuses or does not answer.
     """
     with (
         DataDirLock(data_dir),
@@ -387,12 +393,12 @@ def _ask(
 @click.option(
     "--unnamed",
     is_flag=True,
-    help="Also folders without metadata.json, as topics of the folder's name: what is left of "
-    "deleted topics, and topic 0.",
+    help="Also import folders without metadata.json, as topics with the folder's name: the "
+    "rest of deleted topics, and topic 0.",
 )
 @_JSON
 def import_(source: Path, data_dir: Path, unnamed: bool, as_json: bool) -> None:
-    """Take over the data directory SOURCE of a published LANCE server; it is only read.
+    """Import the data directory SOURCE of a published LANCE server; it is only read.
 
     Topics keep their names, records and retention; byte offsets begin again.
     """

@@ -89,7 +89,7 @@ class ServerPeer:
                 self._authenticate(token)
         except (OSError, DecodeError) as error:
             self.close()
-            raise PeerError(f"{url} cannot be talked to: {error}") from error
+            raise PeerError(f"{url} cannot be used: {error}") from error
         except PeerError:
             self.close()
             raise
@@ -120,13 +120,13 @@ class ServerPeer:
             ids = [DEFAULT_TOPIC_ID, *(each.id for each in decode_topics(listed.payload))]
             return {each: self._range_of(each) for each in ids}
         except DecodeError as error:
-            raise PeerError(f"{self.url} answered with what makes no sense: {error}") from error
+            raise PeerError(f"{self.url} sent an invalid answer: {error}") from error
 
     def _range_of(self, topic_id: int) -> TopicRange:
         request = GetTopic(topic_id).encode()
         info = decode_topic(self._ask(GetTopic.COMMAND, request, Command.TOPIC_RESPONSE).payload)
         if info.start_offset is None or info.end_offset is None:
-            raise PeerError(f"{self.url} does not tell where its topics begin and end")
+            raise PeerError(f"{self.url} does not report where its topics begin and end")
         return TopicRange(info.name, info.start_offset, info.end_offset)
 
     def read(self, topic_id: int, offset: int, size: int) -> Stretch:
@@ -141,7 +141,7 @@ class ServerPeer:
             try:
                 answer = FetchResponse.decode(frame.payload)
             except DecodeError as error:
-                raise PeerError(f"{self.url} answered with what makes no sense: {error}") from error
+                raise PeerError(f"{self.url} sent an invalid answer: {error}") from error
             following, found = answer.next_offset, Stretch(answer.data, answer.next_offset)
         else:
             body = decode_error(frame.payload)

@@ -106,7 +106,7 @@ def opened_on(
 
 
 def existing(data_dir: Path) -> Path:
-    """Return a data directory that is one already.
+    """Return the path of an existing data directory.
 
     Raises:
         DataDirError: there is none at this place.

@@ -1,1 +1,1 @@
-"""What the server runs on: clocks, threads, the process."""
+"""The server's runtime: clocks, threads, the process."""

@@ -1,4 +1,4 @@
-"""What is on its way to the disk."""
+"""Counts batches on their way to the disk."""
 
 
 class Backlog:

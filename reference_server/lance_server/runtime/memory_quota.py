@@ -146,6 +146,7 @@ class MemoryBudget:
 
     def _change(self, amount: int) -> None:
         self.held += amount
+        assert self.held >= 0, "only what was held is given back"
         if amount < 0 and self._waiters:
             self.on_relief()
 
@@ -209,6 +210,7 @@ class Quota:
     def change(self, by: int) -> bool:
         """Note bytes that are held, or given back; return whether the limit is kept."""
         self.used += by
+        assert self.used >= 0, "only what was held is given back"
         return self.used <= self.limit
 
     async def wait_for(self, held: "HeldQuota", size: int) -> None:
@@ -226,6 +228,7 @@ class Quota:
 
     def release(self, held: "HeldQuota", size: int) -> None:
         """Give back all that a holder holds."""
+        assert size <= self.used, "only what was held is given back"
         self.used -= size
         if self._exempt is held:
             self._exempt = None

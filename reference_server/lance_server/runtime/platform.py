@@ -65,7 +65,7 @@ def read_cached(fd: int, targets: Sequence[memoryview], offset: int) -> int:
     """
     if sys.platform == "linux":
         return os.preadv(fd, targets, offset, os.RWF_NOWAIT)
-    raise OSError(errno.EOPNOTSUPP, "this system does not tell what it has in memory")
+    raise OSError(errno.EOPNOTSUPP, "this system cannot report what it has in memory")
 
 
 def memory_file() -> IO[str]:

@@ -79,7 +79,7 @@ class WorkerPool:
         try:
             self._start_thread()
         except RuntimeError:
-            if not self._threads:  # those that there are have to do
+            if not self._threads:  # else the existing threads must suffice
                 raise
 
     def _start_thread(self) -> None:

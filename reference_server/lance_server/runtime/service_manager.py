@@ -1,4 +1,4 @@
-"""Telling the service manager how it goes (sd_notify)."""
+"""Reports the server's state to the service manager (sd_notify)."""
 
 import os
 import socket

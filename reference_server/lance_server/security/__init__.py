@@ -1,1 +1,1 @@
-"""Who may connect, and what they may do (LWP section 7, design section 28)."""
+"""Security: who may connect, and what they may do (LWP section 7, design section 28)."""

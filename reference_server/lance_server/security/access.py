@@ -102,7 +102,15 @@ class AccessRules:
 
     def __init__(self, config: AccessConfig, authority: Path | None) -> None:
         if config.clients and authority is None:
-            raise ConfigError("access.clients needs tls.client_ca_path, which vouches for them")
+            raise ConfigError(
+                "access.clients needs tls.client_ca_path, the authority that signs their "
+                ""
+                ""
+                ""
+                ""
+                ""
+                "certificates"
+            )
         self._config = config
         self._own = frozenset() if authority is None else fingerprints(authority)
         self._trusted = {path: fingerprints(path) for path in config.authorities}

@@ -30,7 +30,7 @@ class TlsConfig:
         if self.require_client_cert and self.client_ca_path is None:
             raise ConfigError(
                 "tls.require_client_cert needs tls.client_ca_path: without an authority no "
-                "client certificate could be judged"
+                "client certificate can be checked"
             )
 
 

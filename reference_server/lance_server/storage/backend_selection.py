@@ -109,7 +109,7 @@ def choose(wanted: str, data_dir: Path) -> Choice:
             return Choice(_MAKERS[wanted](), {}, "it was asked for")
         except OSError as error:
             raise ConfigError(
-                f"storage '{wanted}' is not to be had here: {error.strerror}; use 'auto'"
+                f"storage '{wanted}' is not available here: {error.strerror}; use 'auto'"
             ) from error
     return _faster(data_dir)
 

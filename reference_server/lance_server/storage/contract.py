@@ -291,7 +291,7 @@ def write_again(storage: StorageBackend, fd: int) -> None:
     """Write what a file holds once more, and its length, and make both durable.
 
     After a sync that failed, the system may take for written what is in memory only, and a later
-    sync would succeed without writing it. So may it with a cut: what was behind it would be back
+    sync would succeed without writing it. The same holds for a cut: bytes after it would be back
     after a loss of power.
     """
     size = storage.size(fd)

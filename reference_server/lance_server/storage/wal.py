@@ -347,7 +347,7 @@ class WalStorage(WrapperStorage):
             for file in self._files:
                 if not file.taken and not file.wanted and file.fits(length):
                     file.taken = True
-                    file.token.get()  # at once: nobody has it
+                    file.token.get()  # does not wait: no other thread has it
                     return file
         return None
 
@@ -571,7 +571,7 @@ class WalStorage(WrapperStorage):
             OSError: the disk refused; the next start repeats what the log holds.
         """
         self._finished = True
-        with self._making:  # nobody makes files any more
+        with self._making:  # waits until no thread creates a file
             pass
         for file in list(self._files):
             with self._exclusive(file):

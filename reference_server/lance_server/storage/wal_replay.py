@@ -423,7 +423,7 @@ def _files_in(storage: StorageBackend, data_dir: Path) -> list[Path] | None:
     if FOLDER not in storage.list_dir(data_dir):
         return None
     names = storage.list_dir(data_dir / FOLDER)
-    return [data_dir / FOLDER / name for name in names if not name.endswith(".tmp")]  # no draft
+    return [data_dir / FOLDER / name for name in names if not name.endswith(".tmp")]
 
 
 def _untrusted(folder: Path, error: ValueError) -> DataDirError:

@@ -1,4 +1,4 @@
-"""What the server counts."""
+"""Counters of the server."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields

@@ -1,4 +1,4 @@
-"""What a server was doing when somebody asked: for SIGQUIT (design section 9.1)."""
+"""Diagnostic dump: the server's figures and stacks, for SIGQUIT (design section 9.1)."""
 
 import faulthandler
 import json

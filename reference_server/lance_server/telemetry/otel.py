@@ -113,7 +113,7 @@ class Telemetry:
         """
         result = self._span_exporter.export([self._readable(span) for span in spans])
         if result is not SpanExportResult.SUCCESS:
-            raise ConnectionError("the collector did not take the spans")
+            raise ConnectionError("the collector did not accept the spans")
 
     def _readable(self, span: SpanRecord) -> ReadableSpan:
         name, kind = _OPERATIONS[span.name]

@@ -1,1 +1,1 @@
-"""What the sync and async API classes share: settings, validation, wiring, lifecycle."""
+"""Code that the sync and async API classes share: settings, validation, wiring, lifecycle."""

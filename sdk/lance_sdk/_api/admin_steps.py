@@ -1,4 +1,4 @@
-"""What a client can ask of a server, as steps: the same for both APIs.
+"""Requests of a client to a server, as steps: the same for both APIs.
 
 Each procedure is a generator that yields calls and gets their results sent in, or their errors
 thrown in, and pauses in between; the clients only wait.
@@ -149,7 +149,7 @@ def check_partitions(partitions: object) -> int:
     """Return a number of partitions.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not a valid number of partitions.
     """
     if type(partitions) is not int or not 1 <= partitions <= MAX_PARTITIONS:
         raise ConfigError(f"partitions={partitions!r}: expected 1 to {MAX_PARTITIONS}")

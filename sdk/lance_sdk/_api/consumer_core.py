@@ -124,7 +124,7 @@ def as_start(where: int | str | datetime, shown: str = "start={}") -> Start:
         shown: how it was given, for the error.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: ``where`` is not a start position.
     """
     check_start(where, shown)
     if isinstance(where, datetime):

@@ -1,4 +1,4 @@
-"""Where the application is in what was handed to it: the same for both APIs."""
+"""The application's position in the records that it got: the same for both APIs."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING

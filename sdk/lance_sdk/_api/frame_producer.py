@@ -8,6 +8,7 @@ its queue; window, retries, deadlines and acknowledgements are the producer's.
 from time import monotonic
 from typing import Any, Final
 
+from lance_sdk._api.room_wait import RoomWait
 from lance_sdk._protocol.produce.delivery import Batch, first_failure
 from lance_sdk.config import RetryPolicy
 from lance_sdk.delivery import wait_for_all
@@ -61,7 +62,7 @@ class FrameProducer(Producer):
         once = {} if repeats else {"max_in_flight": 1, "retry": RetryPolicy(max_attempts=1)}
         super().__init__(url, **{**options, **once})
         if not repeats:
-            self._sender.lost = self._give_up  # type: ignore[method-assign]  # instead of again
+            self._sender.lost = self._give_up  # type: ignore[method-assign]  # fails them
         if nonce:  # acknowledgements of what an earlier attempt sent are not strangers
             self._sender._nonce = nonce << BATCH_COUNTER_BITS  # noqa: SLF001 - of its own parts
             self._sender._counter = batches  # noqa: SLF001 - likewise
@@ -129,17 +130,17 @@ class FrameProducer(Producer):
             raise failure
 
     def _wait_for_room(self, size: int) -> None:
-        deadline = monotonic() + self._block_timeout
+        waiting = RoomWait(self._core, size)
         while True:
             with self._driver.lock:
                 if self._batcher.fits(size):
                     return
-                gate = self._sender.gate(size)
+                gate = waiting.gate()
             self._driver.wake()
-            if not self._driver.wait(gate, deadline - monotonic()):
+            if not self._driver.wait(gate, waiting.left()):
                 raise BufferFull(
                     f"no room for a batch of {size} bytes for {self._sender.place()} within "
-                    f"{self._block_timeout:g} s (block_timeout)"
+                    f"{waiting.limit:g} s (block_timeout)"
                 )
             self._settle()
 

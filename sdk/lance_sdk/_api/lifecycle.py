@@ -1,4 +1,4 @@
-"""What the sync API classes share: opening, closing, and being dropped."""
+"""Lifecycle of the sync API classes: opening, closing, and being dropped."""
 
 import time
 import warnings

@@ -1,4 +1,4 @@
-"""What lives in one process only."""
+"""A mixin for objects that live in one process only: it refuses pickling and copying."""
 
 from typing import NoReturn
 

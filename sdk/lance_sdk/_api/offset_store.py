@@ -12,7 +12,7 @@ def sync_store(offsets: Any) -> OffsetStore:
     """Return the store for a sync API.
 
     Raises:
-        ConfigError: it is none, or one for tasks.
+        ConfigError: the argument is not an offset store, or is an async one.
     """
     store: OffsetStore = given_store(offsets)
     if is_async(store):
@@ -24,7 +24,7 @@ def given_store(offsets: Any) -> Any:
     """Return the store that was given or named, whichever client it is for.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the argument is not an offset store.
     """
     store: Any = stores.open_store(offsets)
     for name in ("claim", "save", "release"):

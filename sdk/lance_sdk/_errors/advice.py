@@ -1,4 +1,4 @@
-"""What to do about an error, in one sentence: for the texts of errors that carry it."""
+"""Advice about an error, in one sentence, for the texts of errors."""
 
 import errno
 from typing import Final

@@ -1,4 +1,4 @@
-"""What can be wrong with a log at the place where it is consumed."""
+"""Errors about the log at the place where it is consumed."""
 # ruff: noqa: N818 - these names say what happened; "Error" would repeat the module's name
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is still open when the interpreter ends gets a bounded time to finish.
+"""Gives clients that are open at the interpreter's end a bounded time to finish.
 
 Daemon threads still run while ``atexit`` callbacks do, so the drivers can flush. New threads
 cannot be started then, and none is.

@@ -1,4 +1,4 @@
-"""What a driver may ask of a core, and what it promises in return.
+"""The contract between a core and its driver.
 
 The driver promises:
 

@@ -15,7 +15,7 @@ def checked(token: object) -> str:
     """Return what a token function returned, when it is a token.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the token is not text.
     """
     if isinstance(token, str):
         return token

@@ -252,7 +252,7 @@ class Connection:
             return
         if not self._requests:
             raise RemoteProtocolError(
-                f"the server sent command {frame.command!r} in answer to nothing"
+                f"the server sent command {frame.command!r}, which answers no request"
             )
         request = self._requests.popleft()
         if frame.batch_id not in request.expects:

@@ -1,4 +1,4 @@
-"""What a core tells its driver."""
+"""Events of a core for its driver."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

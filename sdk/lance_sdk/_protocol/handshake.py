@@ -1,4 +1,4 @@
-"""What happens on every connection before it carries anything else.
+"""The first requests on every connection.
 
 A linear procedure, written as a generator that the session steps: a Keepalive, which proves
 the dialect and that an LWP server is there; Authenticate, when there is a token; and the

@@ -1,4 +1,4 @@
-"""What applications that never ingest have in common: they only ask and take answers."""
+"""Base of session handlers that never ingest: they only ask and take answers."""
 
 from lance_sdk.errors import RemoteProtocolError, ServerError
 
@@ -14,7 +14,9 @@ class ReadOnlyHandler:
     def acked(self, batch_id: int, now: float) -> None:
         """Refuse an Ack: nothing was ingested."""
         del now
-        raise RemoteProtocolError(f"the server acknowledged batch {batch_id:#x}, never sent")
+        raise RemoteProtocolError(
+            f"the server acknowledged batch {batch_id:#x}, which was never sent"
+        )
 
     def slow_down(self, now: float) -> None:
         """Ignore a Backpressure frame: it is about Ingest (LWP section 4.4)."""
@@ -22,4 +24,4 @@ class ReadOnlyHandler:
     def refused(self, error: ServerError, now: float) -> None:
         """Take an error that answers no request: the server is about to close."""
         del now
-        raise RemoteProtocolError(f"the server sent an error in answer to nothing: {error}")
+        raise RemoteProtocolError(f"the server sent an error that answers no request: {error}")

@@ -1,4 +1,4 @@
-"""What a session carries, where it stands, and its deadlines."""
+"""The interface of session handlers, with the session's place and deadlines."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

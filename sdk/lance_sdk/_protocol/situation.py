@@ -1,4 +1,4 @@
-"""Where a session stands, for the texts of errors."""
+"""The situation of a session, for the texts of errors."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What the async API classes share: opening, closing, and being dropped."""
+"""Lifecycle of the async API classes: opening, closing, and being dropped."""
 # ruff: noqa: ASYNC109 - both APIs take the same parameters
 
 import concurrent.futures.thread  # noqa: F401 - name resolution needs it, on the event loop

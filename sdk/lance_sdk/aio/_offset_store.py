@@ -11,7 +11,7 @@ def async_store(offsets: Any) -> AsyncOffsetStore:
     """Return the store for an async API; one for threads is called in worker threads.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the argument is not an offset store.
     """
     store = given_store(offsets)
     return cast("AsyncOffsetStore", store) if is_async(store) else stores.in_threads(store)

@@ -25,7 +25,7 @@ class AsyncDeadLetters:
         told: called with the record and the last error once the record is stored.
 
     Raises:
-        ConfigError: ``max_attempts`` or ``timeout`` is none.
+        ConfigError: ``max_attempts`` or ``timeout`` is not valid.
     """
 
     def __init__(

@@ -172,7 +172,7 @@ class AsyncPartitionedProducer:
         await self._open_all(later)
         self._producers += later
         self._router = router
-        if self._closed:  # meanwhile
+        if self._closed:  # while they were opened
             for each in later:
                 await each.close(0.0)
 

@@ -11,12 +11,12 @@ from anyio.lowlevel import cancel_shielded_checkpoint
 from lance_sdk._api.arguments.record_arguments import RecordMaker
 from lance_sdk._api.arguments.sendable import Plain, V, with_values
 from lance_sdk._api.arguments.signature import shows_options
-from lance_sdk._api.arguments.unit_parsing import seconds
 from lance_sdk._api.producer_core import ACK_SHARE, DISK_GRACE, build_producer
+from lance_sdk._api.room_wait import RoomWait
 from lance_sdk._io.tasks.uncancelled import take
 from lance_sdk._protocol.produce.batcher import add_record, stored_size
 from lance_sdk._protocol.produce.delivery import Batch, first_failure
-from lance_sdk._protocol.produce.delivery_failures import buffer_full, no_room
+from lance_sdk._protocol.produce.delivery_failures import buffer_full
 from lance_sdk.aio._lifecycle import AsyncLifecycle
 from lance_sdk.aio.delivery import AsyncDeliveries, AsyncDelivery, wait_for_all
 from lance_sdk.config import ProducerConfig
@@ -99,8 +99,6 @@ class AsyncProducer(AsyncLifecycle, Generic[V]):
         self._driver.count_delivered = self._sender.count_delivered
         self._maker = RecordMaker(config.values, allow_unsafe=config.allow_unsafe_types)
         self._plain: Any = self._maker.plain
-        self._blocks = config.on_full != "raise"
-        self._block_timeout = seconds("block_timeout", config.block_timeout)
 
     def __repr__(self) -> str:
         return self._core.show("AsyncProducer", self._state)
@@ -359,16 +357,14 @@ class AsyncProducer(AsyncLifecycle, Generic[V]):
         self, records: list[tuple[bytes, int]], full: BufferFull
     ) -> list[AsyncDelivery]:
         """Add all records when there is room for them, within ``block_timeout``."""
-        if not self._blocks:
+        if self._core.config.on_full == "raise":
             raise buffer_full(full, self._sender.place()) from None
-        deadline = monotonic() + self._block_timeout
+        waiting = RoomWait(self._core, stored_size(records))
         while True:
-            gate = self._sender.gate(stored_size(records))
+            gate = waiting.gate()
             self._driver.wake()
-            if not await self._driver.wait(gate, max(0.0, deadline - monotonic())):
-                raise no_room(
-                    full, self._block_timeout, self._sender.oldest(), self._sender.place()
-                )
+            if not await self._driver.wait(gate, waiting.left()):
+                raise waiting.error(full)
             try:
                 deliveries = self._try_to_add_all(records)
             except BufferFull:

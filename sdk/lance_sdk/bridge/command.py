@@ -37,22 +37,22 @@ Examples:
 @click.command(cls=Command, epilog=_EXAMPLES)
 @click.argument("source", metavar="SOURCE")
 @click.argument("target", metavar="TARGET")
-@click.option("-f", "--follow", is_flag=True, help="Go on when the end is reached.")
+@click.option("-f", "--follow", is_flag=True, help="Wait for new records at the end.")
 @click.option(
     "--state",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Note here how far it is, and go on from there the next time.",
+    help="Keep the position in this file, and go on there the next time.",
 )
 @click.option(
-    "--create-topic", is_flag=True, help="Create the target's topic when it is not there."
+    "--create-topic", is_flag=True, help="Create the target's topic if it does not exist."
 )
 @click.option(
     "--retry-for",
     type=_types.time,
     metavar="TIME",
-    help="How long to try again while a server is away and nothing can be copied; by default "
-    "30s once both were reached, and with --follow for ever.",
+    help="How long to try again while a server is away and nothing can be copied; the "
+    "default is 30s once both servers were reached, and with --follow for ever.",
 )
 @common_options
 def bridge(
@@ -64,20 +64,21 @@ def bridge(
     create_topic: bool,
     retry_for: float | None,
 ) -> None:
-    """Copy the records of SOURCE to TARGET: those it has now, or with --follow those to come too.
+    """Copy the records that SOURCE has now to TARGET; with --follow also records that come later.
 
     URLs begin with lance://, fluvio:// or rustlog://, and with TLS with lances://, fluvios:// or
-    rustlogs://. Of a Fluvio or RustLog topic with several partitions each goes to the partition
-    of its number, which in LWP is a topic TOPIC.N of its own; ?partition=N names one. Other keys
-    are ?compression= for a Fluvio target, and ?dialect=json for RustLog's JSON.
+    rustlogs://. Each partition of a Fluvio or RustLog topic is copied to the partition with the
+    same number, which in LWP is a topic TOPIC.N of its own; ?partition=N names one partition. Other
+    keys are ?compression= for a Fluvio target, and ?dialect=json for RustLog's JSON.
 
-    Keys and values stay what they are, and so do times, to the millisecond in Fluvio; RustLog
-    has neither keys nor times. With --state a run that ended in whatever way goes on where the
-    last one was. Every record is then stored once in an LWP server that keeps a duplicate window,
-    and in a Fluvio partition that only the bridge writes to; other targets store what was sent
-    after the last note, 64 KiB at most, twice.
+    Keys, values and times do not change; Fluvio's times have milliseconds, and RustLog has neither
+    keys nor times. With --state a run goes on where the last one was, however that ended. Every
+    record is then stored once in an LWP server that keeps a duplicate window, and in a Fluvio
+    partition to which only the bridge writes. Other targets store the records that were sent after
+    the position was last written twice, 64 KiB at most.
 
-    The first Ctrl-C lets what is under way be stored and noted, the second ends at once.
+    After the first Ctrl-C the bridge stores the records that it has read, writes its position and
+    ends. A second one ends it at once.
 
     --timeout and --tls-... hold for both ends, --token and --dialect for LWP servers.
     """

@@ -1,4 +1,4 @@
-"""What a system must do to be copied from and to."""
+"""The interfaces of systems to copy from and to."""
 
 import hashlib
 from collections.abc import Iterator, Sequence

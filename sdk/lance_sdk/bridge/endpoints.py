@@ -64,7 +64,7 @@ class CopyIdentity:
             TypeError: something in it is not a number.
         """
         if not (0 < self.nonce < 1 << 24 and 0 < self.began_ns < 1 << 64):
-            raise ValueError("no identity of a copy")
+            raise ValueError("not the identity of a copy")
         return self
 
 

@@ -115,7 +115,7 @@ class _FluvioTarget(End):
         except FluvioRefused as refused:
             if refused.code is not ErrorCode.PERMISSION_DENIED:
                 raise
-            return None  # whoever may only write cannot compare
+            return None  # a client that may only write cannot compare
 
     def _create_topic(self) -> None:
         try:
@@ -176,7 +176,7 @@ def partitions(url: str, options: Mapping[str, Any]) -> Sequence[int | None]:
     """Return which partitions of a topic are to be read."""
     parts = split(url, _COMPRESSION)
     with _client(parts, options) as client:
-        client.offsets(parts.topic, parts.partition or 0)  # where there is none, that is told
+        client.offsets(parts.topic, parts.partition or 0)  # raises if there is no such topic
         return chosen(parts, lambda: _count(client, parts.topic))
 
 

@@ -1,4 +1,4 @@
-"""What ends that are not LWP servers have in common."""
+"""Code that ends share that are not LWP servers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -86,7 +86,7 @@ def split(url: str, *known: str) -> UrlParts:
         raise ConfigError(f"{url!r}: expected {found.scheme}://HOST:PORT/TOPIC")
     for key in query.keys() - {"partition", *known}:
         there = ", ".join(("partition", *known))
-        raise ConfigError(f"{url!r}: unknown key {key!r}; there are {there}")
+        raise ConfigError(f"{url!r}: unknown key {key!r}; known keys are {there}")
     partition = _number(url, query.pop("partition", None))
     return UrlParts(_address(url, found), topic, found.scheme.endswith("s"), partition, query)
 

@@ -65,7 +65,7 @@ class _RustlogSource(End):
             return batch
         what = f"topic {self._topic!r} partition {self._partition}"
         if end > offset:
-            if batch := self._fetch(offset):  # some came since
+            if batch := self._fetch(offset):  # records came in the meantime
                 return batch
             raise RecordsGoneError(f"{what} does not keep the record at offset {offset} any more")
         if offset and not self._fetch(offset - 1, max_bytes=1):
@@ -131,7 +131,7 @@ class _RustlogTarget(End):
             return
         try:
             self._client.produce(self._topic, self._waiting, partition=self._partition)
-        except RecordTooLarge as error:  # then it is the only one
+        except RecordTooLarge as error:  # a record that is too large is sent alone
             text = f"the record at offset {self._first} of the source: {error}"
             raise RecordTooLarge(text) from error
         self._waiting.clear()

@@ -1,4 +1,4 @@
-"""Where ``lwp bridge`` notes how far it is."""
+"""The state file of ``lwp bridge``."""
 
 import json
 from collections.abc import Iterator

@@ -25,9 +25,9 @@ Examples:
 @click.argument("shell", type=click.Choice(_SHELLS))
 @common_options
 def completion(shell: str) -> None:
-    """Print the script that makes a shell complete lwp.
+    """Print the script with which a shell completes lwp commands.
 
-    Bash from version 4.4 on, zsh, and fish.
+    It works with bash from version 4.4 on, zsh, and fish.
     """
     kind = get_completion_class(shell)
     if kind is None:

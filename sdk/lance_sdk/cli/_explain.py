@@ -37,9 +37,9 @@ Examples:
     "form",
     default="",
     metavar="FORM",
-    help="What the bytes are, where they do not say so themselves: a protocol (lwp, fluvio, "
-    "rustlog, qwp), a file (sidecar, log, wal, ...), a message (SidecarEntry, "
-    "fluvio.ProduceRequest). An unknown name lists them.",
+    help="Type of the bytes, if they do not show it: a protocol (lwp, fluvio, rustlog, "
+    "qwp), a file (sidecar, log, wal, ...), or a message (SidecarEntry, "
+    "fluvio.ProduceRequest). An unknown name lists them all.",
 )
 @click.option(
     "--version-of-protocol",
@@ -47,17 +47,17 @@ Examples:
     type=click.IntRange(0, 32767),
     default=0,
     show_default=True,
-    help="Version that a message of Fluvio is written in.",
+    help="Protocol version of a Fluvio message.",
 )
 @common_options
 def explain(source: tuple[str, ...], form: str, version: int) -> None:
     """Explain bytes from the wire or from files, field by field.
 
-    It shows values, checksums, records and faults, the first broken field first among them. The
-    bytes are given as hexadecimal digits (0x, spaces, colons and commas between them do not
-    matter), or come from a file or from stdin, where they may also stand as they are. Frames,
-    records, captures (pcap, pcapng), segments, sidecars, indexes and the files of
-    store-and-forward slots are recognised.
+    The command shows values, checksums, records and faults, and names the first broken field first.
+    The bytes are given as hexadecimal digits (0x, spaces, colons and commas between them are
+    ignored), or come from a file or from stdin, where they may also be binary. The command
+    recognises frames, records, captures (pcap, pcapng), segments, sidecars, indexes, and the files
+    of store-and-forward slots.
     """
     given = " ".join(source)
     data = _bytes(given)
@@ -108,7 +108,7 @@ def _limited(stream: BinaryIO, name: str) -> bytes:
 
 
 def _guess(data: bytes) -> bytes:
-    """Take hexadecimal text as such: a frame as it is begins with ``LANC`` and is none."""
+    """Decode hexadecimal text; a binary frame begins with ``LANC``, which is not hexadecimal."""
     try:
         return bytes.fromhex(_NOISE.sub("", data.decode("ascii")))
     except ValueError:

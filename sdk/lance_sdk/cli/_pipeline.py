@@ -58,8 +58,8 @@ Examples:
 def pipeline(ctx: click.Context) -> None:
     """Work on whole logs with Spark: archive, compact, replay, audit, reindex, report, migrate.
 
-    Spark runs on this machine, or where SPARK_MASTER says; spark-submit runs the same commands,
-    see the documentation. It needs Java 17 and pip install 'lance-sdk[spark]'.
+    Spark runs on this machine, or on the cluster that SPARK_MASTER names. spark-submit runs the
+    same commands, see the documentation. Spark needs Java 17 and pip install 'lance-sdk[spark]'.
     """
     require_command(ctx)
 
@@ -77,7 +77,8 @@ _engine = click.option(
     type=click.Choice(["auto", "spark", _PROCESSES]),
     default="auto",
     show_default=True,
-    help="What works: Spark, or processes on this machine; auto takes those up to 4 GiB.",
+    help="What does the work: Spark, or processes on this machine; auto uses processes up "
+    "to 4 GiB.",
 )
 _dry_run = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 _source = click.argument("source", metavar="PATH|TOPIC[,TOPIC...]")
@@ -86,7 +87,7 @@ _create = click.option("--create-topic", is_flag=True, help="Create topics that 
 
 @pipeline.command("archive")
 @_source
-@click.option("--to", "target", required=True, metavar="DIR", help="Where the Parquet files go.")
+@click.option("--to", "target", required=True, metavar="DIR", help="Folder of the Parquet files.")
 @click.option(
     "--partition-by",
     type=click.Choice(["topic", "date", "hour"]),
@@ -101,10 +102,10 @@ _create = click.option("--create-topic", is_flag=True, help="Create topics that 
 def archive_(
     source: str, target: str, *, partition_by: tuple[str, ...], more: tuple[str, ...], dry_run: bool
 ) -> None:
-    """Append to Parquet files in DIR what a log has and they have not.
+    """Append the records of a log that DIR does not have yet to its Parquet files.
 
-    Reads topics at the server of --url, or files at a PATH. Run again, it goes on where the
-    last run stopped.
+    The log is topics on the server of --url, or files at a PATH. Another run goes on where the last
+    run stopped.
     """
     options = _reading(source, more)
     from lance_sdk.spark.pipelines import archive  # noqa: PLC0415 - heavy, and an extra
@@ -138,15 +139,15 @@ def archive_(
     default="128MiB",
     show_default=True,
     metavar="SIZE",
-    help="How large files are to become, at most; those of half that size stay.",
+    help="Largest size of the new files; files of half that size or more stay.",
 )
 @_dry_run
 @common_options
 def compact_(target: str, *, file_size: int, dry_run: bool) -> None:
     """Join the small Parquet files of an archive in DIR into large ones; needs no Spark.
 
-    Not while the archive is read. Spark gathers its notes of files with every tenth run of archive;
-    those of runs since then are joined when it has.
+    Do not run it while a program reads the archive. Spark summarizes its list of files in every
+    tenth run of archive; the files of later runs are joined after the next summary.
     """
     from lance_sdk.spark.pipelines import compact  # noqa: PLC0415 - heavy, and an extra
 
@@ -162,7 +163,9 @@ def compact_(target: str, *, file_size: int, dry_run: bool) -> None:
 
 @pipeline.command("replay")
 @click.argument("source", metavar="DIR")
-@click.option("--topic", help="Write everything there, not to the topics it came from.")
+@click.option(
+    "--topic", help="Write all records to this topic, not to the topics that they came from."
+)
 @click.option("--where", metavar="SQL", help="Which records, such as 'offset >= 1000'.")
 @_create
 @_engine
@@ -208,7 +211,7 @@ def replay_(
 def audit_(path: str, *, engine: str, dry_run: bool) -> None:
     """Compare every segment and slot at PATH with its checksums and structure.
 
-    Changes nothing. The exit code is 1 when something is wrong.
+    The command changes nothing. The exit code is 1 when something is wrong.
     """
     from lance_sdk.spark.pipelines import audit  # noqa: PLC0415 - heavy, and an extra
 
@@ -252,7 +255,7 @@ def _tell_audit(found: "Audited", *, dry_run: bool) -> None:
 @_dry_run
 @common_options
 def reindex_(path: str, *, engine: str, dry_run: bool) -> None:
-    """Write the sparse indexes of closed segments at PATH again where they are missing or stale."""
+    """Write missing and outdated sparse indexes of closed segments at PATH again."""
     from lance_sdk.spark.pipelines import reindex  # noqa: PLC0415 - heavy, and an extra
 
     with _engine_for(engine, _SIDECARS) as spark, frames_bar("indexing", "segments") as tell:
@@ -267,8 +270,8 @@ def reindex_(path: str, *, engine: str, dry_run: bool) -> None:
 
 @pipeline.command("report")
 @_source
-@click.option("--plot", "picture", metavar="FILE", help="Draw it: FILE.svg, .png or .pdf.")
-@click.option("--page", metavar="FILE", help="Write it as one HTML page, with the picture.")
+@click.option("--plot", "picture", metavar="FILE", help="Draw a picture: FILE.svg, .png or .pdf.")
+@click.option("--page", metavar="FILE", help="Write one HTML page with the picture.")
 @_engine
 @_option
 @_dry_run
@@ -345,8 +348,8 @@ def migrate_(
 ) -> None:
     """Copy the topics in files at PATH to the server of --url.
 
-    PATH is a data directory, a topic's folder or slots; whatever protocol brought the records
-    there. Every topic keeps its order. With -o, options of the writing side.
+    PATH is a data directory, a topic's folder, or slots, with records of any protocol. Every topic
+    keeps its order. -o sets options of the writing side.
     """
     source = {"path": path} | ({"topics": topics} if topics else {})
     options = _writing(more, None, create_topic=create_topic)

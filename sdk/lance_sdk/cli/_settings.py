@@ -62,7 +62,7 @@ class Settings:
         """Return the server's URL: the option ``--url``, or else ``LANCE_URL``.
 
         Args:
-            what: what is not done to a server that nobody named, for the message.
+            what: the action that needs a server by name, for the message.
 
         Raises:
             click.UsageError: when neither gives one.
@@ -70,8 +70,8 @@ class Settings:
         url = self.url or os.environ.get("LANCE_URL")
         if not url:
             raise click.UsageError(
-                f"no server given; say --url lance://HOST:PORT or set LANCE_URL: {what} is done to "
-                f"no server that was not named"
+                f"no server given; use --url lance://HOST:PORT or set LANCE_URL: {what} needs a "
+                "server that you name"
             )
         return url
 
@@ -163,7 +163,7 @@ _OPTIONS: Final = (
         expose_value=False,
         callback=_store,
         metavar="TOKEN",
-        help="Token to show to the server, or @FILE that holds it  [env: LANCE_TOKEN]",
+        help="Token for the server, or @FILE that has it  [env: LANCE_TOKEN]",
     ),
     _tls_option("tls-ca", "Certificates to trust, for lances:// URLs"),
     _tls_option("tls-cert", "This client's certificate, where the server asks for one"),
@@ -175,7 +175,7 @@ _OPTIONS: Final = (
         default=None,
         expose_value=False,
         callback=_store,
-        help="Results as JSON on stdout.",
+        help="Print results as JSON on stdout.",
     ),
     click.option(
         "-q",
@@ -183,7 +183,7 @@ _OPTIONS: Final = (
         is_flag=True,
         expose_value=False,
         callback=_hush,
-        help="No progress and no summaries.",
+        help="Print no progress and no summaries.",
     ),
     click.option(
         "-v",
@@ -191,7 +191,7 @@ _OPTIONS: Final = (
         count=True,
         expose_value=False,
         callback=_louder,
-        help="Log messages on stderr; -vv also tracebacks.",
+        help="Print log messages on stderr; -vv also tracebacks.",
     ),
 )
 

@@ -73,7 +73,7 @@ def client_options(settings: Settings, url: URL | str, **more: Any) -> dict[str,
         **more: further settings; those that are None are left out.
 
     Raises:
-        ConfigError: when the URL is none.
+        ConfigError: when the URL is not valid.
         click.UsageError: when options about TLS meet a URL without it.
     """
     timeout = settings.timeout

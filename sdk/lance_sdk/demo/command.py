@@ -38,17 +38,19 @@ _SLICE: Final = 1024  # rows read between two looks at the progress bar
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Where the embedded server keeps its data; it stays there afterwards.",
+    help="Folder for the data of the embedded server; it stays there afterwards.",
 )
-@click.option("--keep", is_flag=True, help="Leave the demo's topic at the server of --url.")
-@click.option("--archive", is_flag=True, help="Stream the topic into Parquet, too, with Spark.")
+@click.option("--keep", is_flag=True, help="Leave the demo's topic on the server of --url.")
+@click.option(
+    "--archive", is_flag=True, help="Also stream the topic into Parquet files, with Spark."
+)
 @common_options
 def demo(rows: int, data_dir: Path | None, keep: bool, archive: bool) -> None:
     """Send real records through a server and check them.
 
-    Without --url a server is started inside this process, on a free port and in a temporary
-    directory, whatever LANCE_URL says: the demo writes to no server that the command line does
-    not name.
+    Without --url the command starts a server in this process, on a free port and in a temporary
+    directory, even if LANCE_URL names one: the demo writes only to a server that the command line
+    names.
     """
     settings = current_settings()
     story = Story(settings, steps=_STEPS)

@@ -1,4 +1,4 @@
-"""What the demo found, for people and as JSON."""
+"""The demo's results, for people and as JSON."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

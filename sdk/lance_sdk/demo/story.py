@@ -1,4 +1,4 @@
-"""What the demo tells while it runs: numbered steps for people."""
+"""The demo's output while it runs: numbered steps for people."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -1,4 +1,4 @@
-"""Where the demo happens: a server inside this process, or one that runs already."""
+"""The demo's server: one inside this process, or one that runs already."""
 
 import secrets
 from collections.abc import Iterator
@@ -75,7 +75,7 @@ def running_target(settings: Settings, url: str, *, keep: bool) -> Iterator[Demo
         keep: leave the topic there.
 
     Raises:
-        ConfigError: when the URL is none.
+        ConfigError: when the URL is not valid.
         Failure: when the kit could not be pointed at that server.
     """
     server = parse_url(url)

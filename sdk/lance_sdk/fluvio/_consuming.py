@@ -161,7 +161,9 @@ def commit(stream: PartitionStream, offset: int) -> Steps[None]:
     if stream.consumer_id is None:
         raise ConfigError("commit: the consumer has no consumer_id=")
     if stream.id is None:
-        raise UsageError("commit: nothing was received on this connection yet; do it after that")
+        raise UsageError(
+            "commit: no records were received on this connection yet; commit after the next ones"
+        )
     asked = UpdateConsumerOffsetRequest(offset=offset, stream_id=stream.id)
     place = f"{stream.topic!r} partition {stream.partition}"
     what = f"commit offset {offset} of {place} for consumer {stream.consumer_id!r}"

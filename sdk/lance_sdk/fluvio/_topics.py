@@ -195,6 +195,6 @@ def offsets(topic: str, partition: int) -> Steps[Offsets]:
     try:
         found = response.topics[0].partitions[0]
     except IndexError:
-        raise RemoteProtocolError(f"{what}: the SPU answers with nothing") from None
+        raise RemoteProtocolError(f"{what}: the SPU's answer is empty") from None
     check(what, found.outcome)
     return Offsets(found.start_offset, found.last_stable_offset)

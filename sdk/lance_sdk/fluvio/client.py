@@ -243,7 +243,7 @@ class FluvioClient:
                 self._drop(shared, driver)
             if shared.driver is None:
                 shared.driver = self.connect(server, address)
-            if self._closed:  # meanwhile
+            if self._closed:  # while it connected
                 self._drop(shared, shared.driver)
                 raise ClosedError("the client was closed while it connected; make a new one")
             return shared.driver

@@ -1,4 +1,4 @@
-"""What can go wrong between this client and Fluvio's servers, beside the network."""
+"""Errors between this client and Fluvio's servers, except those of the network."""
 
 from typing import TYPE_CHECKING, Final
 

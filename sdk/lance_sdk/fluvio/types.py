@@ -1,4 +1,4 @@
-"""What the client takes and gives."""
+"""Arguments and results of the client."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime

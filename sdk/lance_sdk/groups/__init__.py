@@ -1,4 +1,4 @@
-"""Consumer groups: several members share topics, and what one leaves behind another takes up.
+"""Consumer groups: several members share topics, and take over the topics of a member that ends.
 
 `GroupConsumer` (or `AsyncGroupConsumer`) is a member; a `Coordinator` is where the members of
 groups agree on who reads what, and where their commits are kept (AMB-38, Design section 20).

@@ -1,4 +1,4 @@
-"""What consumer groups raise, under `lance_sdk.errors.LanceError`.
+"""Errors of consumer groups, under `lance_sdk.errors.LanceError`.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What a member of a group counts, as one consistent snapshot."""
+"""Counters of a member of a group, as one consistent snapshot."""
 
 from dataclasses import dataclass
 

@@ -71,7 +71,7 @@ def parse_number(key: str, text: str) -> int:
     """Return a whole number.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the text is not a whole number.
     """
     if not re.fullmatch(r"-?[0-9]{1,18}", text):
         raise ConfigError(f"{key}={shorten(text)}: expected a whole number")

@@ -246,7 +246,7 @@ def parse_connect_string(text: str, schemes: Collection[str] = SCHEMES) -> Conne
             _take(name, value, scheme, values)
             written[RENAMED.get(name, name)] = name
     if not addresses:
-        raise ConfigError(f"a connect string must say where to: {scheme}::addr=host:port;")
+        raise ConfigError(f"a connect string must name a server: {scheme}::addr=host:port;")
     result = ConnectString(scheme, tuple(addresses), values, written)
     _check_together(result)
     return result

@@ -58,7 +58,9 @@ class DeadLetterFile:
         try:
             size = os.fstat(fd).st_size
             if size + len(line) > self._limit:
-                raise OSError(f"{self.path} is at dead_letter_bytes={self._limit}; move it away")
+                raise OSError(
+                    f"{self.path} has reached dead_letter_bytes={self._limit}; move it away"
+                )
             torn = size and platform.read_at(fd, 1, size - 1) != b"\n"
             self._append(fd, size, b"\n" + line if torn else line)
         finally:
@@ -133,4 +135,4 @@ def _parse(line: bytes, where: str) -> DeadLetter | None:
         )
         return DeadLetter(rejection, base64.b64decode(said["payload"], validate=True))
     except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"{where}: no dead letter: {error!r}") from None
+        raise ConfigError(f"{where}: not a dead letter: {error!r}") from None

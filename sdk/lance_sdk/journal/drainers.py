@@ -1,4 +1,4 @@
-"""Draining slots that somebody left behind, several at a time (SF client section 18.2)."""
+"""Draining slots whose process has ended, several at a time (SF client section 18.2)."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""What a journal raises, under `lance_sdk.errors.LanceError`.
+"""Errors of a journal, under `lance_sdk.errors.LanceError`.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What a server says against a frame, and what is done about it (SF client section 14)."""
+"""Rejections of a frame by a server, and their policies (SF client section 14)."""
 # ruff: noqa: N818 - these names say what happened; "Error" would repeat the module's name
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What a store-and-forward sender counts, and what closing it finds."""
+"""Counters of a store-and-forward sender, and its report at closing."""
 
 from dataclasses import dataclass
 from typing import Protocol

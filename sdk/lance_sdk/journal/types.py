@@ -1,4 +1,4 @@
-"""What a journal tells about itself."""
+"""Values that a journal reports about itself."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

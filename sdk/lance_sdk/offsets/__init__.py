@@ -1,4 +1,4 @@
-"""Where consumers keep how far they have come, so that they go on there.
+"""Offset stores: they keep the positions of consumers, so that these go on there.
 
 ::
 

@@ -11,7 +11,7 @@ from lance_spec.checksum import Buffer
 
 VERSION: Final = 1
 MAX_DOCUMENT: Final = 16 * 1024
-"""Bytes; names have 255 at most, so a longer document is none of ours."""
+"""Bytes; names have 255 at most, so this project never writes a longer document."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What an offset store keeps, and what it promises.
+"""The interface and the promises of an offset store.
 
 A consumer has a name. Under that name and the topic's, a store keeps one `Commit`: the offset
 up to which the consumer is done, and enough to notice that the log under it is not the one it

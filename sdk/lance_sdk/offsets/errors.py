@@ -1,4 +1,4 @@
-"""What offset stores raise, under `lance_sdk.errors.LanceError`.
+"""Errors of offset stores, under `lance_sdk.errors.LanceError`.
 
 ::
 

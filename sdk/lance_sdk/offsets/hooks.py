@@ -1,4 +1,4 @@
-"""What happens after a commit: hooks around any store."""
+"""Hooks after a commit, around any store."""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence

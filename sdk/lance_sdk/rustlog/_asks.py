@@ -1,4 +1,4 @@
-"""What can be asked: each request, and what its answer means. No socket here."""
+"""Requests, and the meaning of their answers. No socket here."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

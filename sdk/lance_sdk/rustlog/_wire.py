@@ -86,7 +86,7 @@ class Wire:
                 f"the broker announces an answer of {size} bytes; expected 1 to {MAX_FRAME}"
             )
         if len(self._in) > _LENGTH + size:
-            raise RemoteProtocolError("the broker sent more than the answer")
+            raise RemoteProtocolError("the broker sent bytes after its answer")
         return len(self._in) == _LENGTH + size
 
     def take(self, ask: Ask[T]) -> T:

@@ -1,4 +1,4 @@
-"""What a broker says no with, beside the network's failures (`lance_sdk.errors`)."""
+"""Refusals of a broker, in addition to the network's failures (`lance_sdk.errors`)."""
 # ruff: noqa: N818 - the names say what is wrong, as those of `lance_sdk.errors` do
 
 from typing import Final

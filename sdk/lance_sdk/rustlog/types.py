@@ -1,4 +1,4 @@
-"""What the client returns."""
+"""Results of the client."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias

@@ -1,4 +1,4 @@
-"""What the clients of a fake server are subscribed to."""
+"""Subscriptions of the clients of a fake server."""
 
 import threading
 from collections.abc import Callable

@@ -171,7 +171,7 @@ class PartitionedProducer:
         self._open_all(later)
         self._producers += later
         self._router = router
-        if self._closed:  # meanwhile
+        if self._closed:  # while they were opened
             for each in later:
                 each.close(0.0)
 

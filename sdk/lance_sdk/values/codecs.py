@@ -171,7 +171,7 @@ class Protobuf:
     def encode(self, value: Any) -> bytes:
         """Return the message's bytes."""
         if not isinstance(value, self._message):
-            raise TypeError(f"{self!r} takes such messages, not {type(value).__name__}")
+            raise TypeError(f"{self!r} takes messages of its class, not {type(value).__name__}")
         serialized: bytes = value.SerializeToString()
         return serialized
 

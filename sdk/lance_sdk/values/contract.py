@@ -1,4 +1,4 @@
-"""What turns an application's values into the bytes of records, and back."""
+"""The interface of codecs, which convert an application's values to bytes of records and back."""
 
 from typing import Any, Protocol, runtime_checkable
 
@@ -23,5 +23,5 @@ class Codec(Protocol):
         ...
 
     def decode(self, data: bytes) -> Any:
-        """Return the value that the bytes are; raise `ValueError` when they are none."""
+        """Return the value that the bytes encode; raise `ValueError` when they encode none."""
         ...

@@ -115,7 +115,8 @@ class Model:
         """Return an object as JSON."""
         if not isinstance(value, self._model):
             raise TypeError(
-                f"values={self._model.__name__} takes such objects, not {type(value).__name__}; "
+                f"values={self._model.__name__} takes objects of this class, not "
+                f"{type(value).__name__}; "
                 "make one, or use values='json' for any"
             )
         return self._write(value)

@@ -1,1 +1,1 @@
-"""What the generated codecs are built on."""
+"""Base code of the generated codecs."""

@@ -1,4 +1,4 @@
-"""What the first twelve bytes of a header say: one table lookup for each (LWP section 3).
+"""The first twelve bytes of a header: one table lookup for each (LWP section 3).
 
 Magic, version, flags, reserved and header CRC take so few values that all of them fit into a
 table for each dialect.

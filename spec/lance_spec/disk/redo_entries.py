@@ -44,9 +44,9 @@ def encode_entry(sequence: int, name: bytes, offset: int, data: Buffer) -> bytes
 
 
 def decode_entries(data: Buffer) -> Iterator[Entry]:
-    """Yield the entries from the start on, up to the first that is none.
+    """Yield the entries from the start on, up to the first that is not valid.
 
-    What an earlier use of the file left behind the end has lower sequences, and is none.
+    Entries after the end, from an earlier use of the file, have lower sequences, and end it.
     """
     view, place, last = memoryview(data), 0, 0
     while place + _FRAME.size <= len(view):

@@ -1,4 +1,4 @@
-"""What an explanation consists of."""
+"""Parts of an explanation."""
 
 import dataclasses
 import re

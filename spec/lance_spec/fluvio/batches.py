@@ -80,7 +80,7 @@ def whole_batches(data: bytes) -> tuple[list[Batch], int]:
         tell that; 0 when all are whole.
 
     Raises:
-        DecodeError: a batch is none, or says that it is shorter than its header.
+        DecodeError: a batch is not valid, or says that it is shorter than its header.
     """
     found: list[Batch] = []
     place = 0

@@ -1,1 +1,1 @@
-"""What the grammar is lowered to, for codecs, back ends and strategies."""
+"""The intermediate representation of the grammar, for codecs, back ends and strategies."""

@@ -1,4 +1,4 @@
-"""From the grammar to the intermediate representation.
+"""Lowers the grammar to the intermediate representation.
 
 `lower` accepts the vocabulary of `lance_spec.grammar` and refuses everything else, naming the
 field: a back end that guessed would produce a codec that disagrees with its grammar.

@@ -1,4 +1,4 @@
-"""From the words of composed messages to shapes; part of `lance_spec.ir.lowering`."""
+"""Lowers the words of composed messages to shapes; part of `lance_spec.ir.lowering`."""
 
 import re
 from collections.abc import Mapping, Sequence

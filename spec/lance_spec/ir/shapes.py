@@ -1,4 +1,4 @@
-"""What the fields of composed messages look like, without `construct`.
+"""Shapes of the fields of composed messages, without `construct`.
 
 LANCE's own messages are flat: numbers and runs of bytes. The protocols of other systems nest:
 lists of messages, options, unions, variable-length numbers, tables that are sent column by

@@ -1,4 +1,4 @@
-"""What surrounds QWP messages: the HTTP upgrade to a WebSocket, and how the WebSocket ends.
+"""The HTTP upgrade to a WebSocket around QWP messages, and how the WebSocket ends.
 
 These are not binary messages and have no grammar (QWP wire ingress, Upgrade).
 """

@@ -128,7 +128,7 @@ def decode_request(data: bytes) -> JsonRequest:
     """Return the request that a frame's payload holds.
 
     Raises:
-        DecodeError: it is none; message and field say what is wrong.
+        DecodeError: the bytes are not a valid message; its message and field say why.
     """
     request: JsonRequest = _opened(data, _REQUESTS)
     return request
@@ -138,7 +138,7 @@ def decode_answer(data: bytes) -> JsonAnswer:
     """Return the answer that a frame's payload holds.
 
     Raises:
-        DecodeError: it is none; message and field say what is wrong.
+        DecodeError: the bytes are not a valid message; its message and field say why.
     """
     answer: JsonAnswer = _opened(data, _ANSWERS)
     return answer
@@ -254,7 +254,7 @@ _ANSWERS: Final[Mapping[str, Callable[[_Members], Any]]] = {
 
 
 def encode_request(request: JsonRequest) -> bytes:
-    """Return a request as the payload of a frame; an empty group of a Fetch is none."""
+    """Return a request as the payload of a frame; an empty group of a Fetch means no group."""
     place: dict[str, Any] = {"topic": request.topic, "partition": request.partition}
     if isinstance(request, ProduceRequest):
         return _written("Produce", place | {"records": [list(each) for each in request.records]})

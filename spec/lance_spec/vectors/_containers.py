@@ -1,4 +1,4 @@
-"""What this package reads in the vectors of files, compressed bytes, JSON and HTTP."""
+"""Readers for the vectors of files, compressed bytes, JSON and HTTP."""
 
 import gzip
 import json

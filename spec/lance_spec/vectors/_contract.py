@@ -1,4 +1,4 @@
-"""What ``vectors check --exec`` asks an adapter, and whether its answer is right.
+"""The questions of ``vectors check --exec`` to an adapter, and the check of its answers.
 
 The contract is written down in ``vectors/README.md``; this module is its meaning.
 """

@@ -1,4 +1,4 @@
-"""What this package reads in the vectors of other systems: messages that nest, and frames."""
+"""Readers for the vectors of other systems: messages that nest, and frames."""
 
 import dataclasses
 from typing import Any, Final, TypeAlias

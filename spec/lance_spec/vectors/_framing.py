@@ -1,4 +1,4 @@
-"""What this package reads and writes in the families of frames."""
+"""Readers and writers for the vectors of frames."""
 
 from typing import Any, TypeAlias
 

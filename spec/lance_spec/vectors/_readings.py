@@ -1,4 +1,4 @@
-"""What this package reads in its own families of vectors, those of frames aside."""
+"""Readers for the vectors of this project's own families, except frames."""
 
 import json
 from importlib import import_module

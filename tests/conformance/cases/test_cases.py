@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 import lance_conformance
-from lance_conformance.app import app
-from lance_conformance.server.cases import AREAS, Case, all_cases
+from lance_conformance.server.cases import Case, all_cases
 from lance_conformance.spec.clauses import Basis, Clause, Level, clauses
 
 PACKAGE = Path(lance_conformance.__file__).parent
@@ -22,38 +21,6 @@ def by_id(value: Case | Clause) -> str:
 ASKED = {case.clause.key for case in all_cases()}
 every_case = pytest.mark.parametrize("case", all_cases(), ids=by_id)
 every_clause = pytest.mark.parametrize("clause", clauses().values(), ids=by_id)
-
-
-def test_every_area_has_cases_and_most_cases_are_about_demands() -> None:
-    """No area is empty, and more than half of the cases check a MUST."""
-    assert {case.area for case in all_cases()} == set(AREAS)
-    assert sum(case.level is Level.MUST for case in all_cases()) > len(all_cases()) / 2
-
-
-@every_case
-def test_an_id_is_an_area_and_a_slug(case: Case) -> None:
-    """Ids are readable and safe in a shell and in a topic name."""
-    assert re.fullmatch(r"[a-z][a-z0-9]*/[a-z0-9-]+", case.id)
-    assert case.area in AREAS
-
-
-def test_titles_and_clauses_are_sentences() -> None:
-    """What must hold stands in the first line of a docstring, and in the text of a clause."""
-    titles = {case.id: case.title for case in all_cases()}
-    texts = titles | {key: clause.text for key, clause in clauses().items()}
-    assert [name for name, text in texts.items() if not text.endswith(".")] == []
-    assert [name for name, title in titles.items() if len(title) > 100] == []
-
-
-def test_no_area_is_the_name_of_a_command() -> None:
-    """``lance-conformance list`` cannot mean the cases of an area called list."""
-    assert not set(AREAS) & set(app.commands)
-
-
-@every_clause
-def test_a_clause_is_asked_about_or_says_why_not(clause: Clause) -> None:
-    """Each clause has a case, or a reason to have none."""
-    assert bool(clause.untested) != (clause.key in ASKED)
 
 
 def test_a_clause_without_a_case_is_cited_by_an_expectation() -> None:

@@ -33,10 +33,11 @@ def named(row: Any) -> str:
     return str(row["id"])
 
 
-def test_most_cases_about_frames_are_data() -> None:
-    """Whoever writes a kit in another language has them for nothing."""
-    assert len(ROWS) > 140
-    assert len(DUELS) > 80
+def test_a_row_is_a_duel_or_an_exchange() -> None:
+    """Never both; most rows are duels."""
+    assert len(DUELS) + len(EXCHANGES) == len(ROWS)
+    assert [row["id"] for row in DUELS if row in EXCHANGES] == []
+    assert len(DUELS) > len(EXCHANGES)
 
 
 def test_every_row_is_a_case() -> None:

@@ -362,7 +362,7 @@ async def test_what_is_no_record_is_named_after_the_good_ones(
     async with api.consumer(deployed.url(), stop_at_end=True) as consumer:
         good = await consumer.poll()
         assert [record.value for record in good] == [b"good"]
-        with pytest.raises(CorruptRecord, match="no record at offset 9") as caught:
+        with pytest.raises(CorruptRecord, match="the bytes at offset 9 are not a record") as caught:
             await collect(consumer)
         assert caught.value.offset == 9
         with pytest.raises(CorruptRecord):

@@ -53,10 +53,10 @@ def test_a_mistake_is_named_with_its_remedy(row: dict[str, str], tmp_path: Path)
 
 
 def test_every_program_has_a_row() -> None:
-    """And at least ninety are told in words of their own, with a remedy of their own."""
+    """Four fifths of the mistakes have words of their own, and a remedy of their own."""
     assert sorted(MISTAKES) == sorted(row["id"] for row in ROWS)
-    assert len({row["says"] for row in ROWS}) >= 90
-    assert len({row["remedy"] for row in ROWS}) >= 90
+    assert len({row["says"] for row in ROWS}) >= 0.8 * len(ROWS)
+    assert len({row["remedy"] for row in ROWS}) >= 0.8 * len(ROWS)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])

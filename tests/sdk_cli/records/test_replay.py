@@ -143,11 +143,11 @@ def test_a_file_that_is_no_state_is_refused(lwp: Call, tmp_path: Path, content: 
         ("nonsense", "is not a record"),
         ("{}", "it has no 'value'"),
         ('{"value": "x"}', "it has no 'type'"),
-        ('{"value": "x", "type": "novel"}', "no record type 'novel'"),
-        ('{"value": "x", "type": 256}', "no record type 256"),
+        ('{"value": "x", "type": "novel"}', "not a record type: 'novel'"),
+        ('{"value": "x", "type": 256}', "not a record type: 256"),
         ('{"value": 3, "type": 1}', "is not a record"),
         ('{"value": "%%", "type": 1, "encoding": "base64"}', "not base64"),
-        ('{"value": "x", "type": 1, "encoding": "rot13"}', "no encoding 'rot13'"),
+        ('{"value": "x", "type": 1, "encoding": "rot13"}', "not an encoding: 'rot13'"),
         ('{"value": "x", "type": 1, "timestamp_ns": "soon"}', "timestamp must be"),
         ("[" * 100_000, "is not a record"),
     ],
@@ -236,5 +236,5 @@ def test_a_time_that_runs_backwards_does_not_wait() -> None:
 
 def test_a_record_without_a_time_says_so() -> None:
     """And what to use instead."""
-    with pytest.raises(Failure, match="the record tells no time; use --rate"):
+    with pytest.raises(Failure, match="the record has no time; use --rate"):
         Watch().run([Tick(None)], speed=1)

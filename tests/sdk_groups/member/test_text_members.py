@@ -359,9 +359,9 @@ async def test_no_such_store(worker: Make, peer: Published) -> None:
     ("options", "reason"),
     [
         ({"offsets": None}, "keeps no offsets; give offsets="),
-        ({"strategy": "range"}, "strategy='range': protocol='text' has no word"),
-        ({"metadata": b"x"}, "metadata=b'x': protocol='text' has no word"),
-        ({"coordinator_options": {"token": "t"}}, "token= .*no word for it"),
+        ({"strategy": "range"}, "strategy='range': protocol='text' cannot carry it"),
+        ({"metadata": b"x"}, "metadata=b'x': protocol='text' cannot carry it"),
+        ({"coordinator_options": {"token": "t"}}, "token= .*cannot carry it"),
         ({"protocol": "morse"}, "protocol='morse': expected 'lwp' or 'text'"),
         ({"protocol": "lwp"}, "offsets= is decided by the group"),
     ],

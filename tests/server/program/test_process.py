@@ -305,7 +305,7 @@ def require_io_uring() -> None:
     try:
         UringStorage()
     except OSError as error:
-        pytest.skip(f"io_uring is not to be had here: {error.strerror}")
+        pytest.skip(f"io_uring is not available here: {error.strerror}")
 
 
 def judge(address: tuple[str, int], acked: set[bytes], seen: dict[int, bytes]) -> None:

@@ -139,7 +139,7 @@ def test_a_wrong_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is not TOML"):
         SettingsFile.read(tmp_path / "binary.toml")
     (tmp_path / "huge.toml").write_bytes(b"#" * (1 << 21))
-    with pytest.raises(ConfigError, match="no configuration is"):
+    with pytest.raises(ConfigError, match="name a configuration file"):
         SettingsFile.read(tmp_path / "huge.toml")
 
 

@@ -47,7 +47,7 @@ def uring() -> UringStorage:
     try:
         return UringStorage()
     except OSError as error:
-        pytest.skip(f"io_uring is not to be had here: {error.strerror}")
+        pytest.skip(f"io_uring is not available here: {error.strerror}")
 
 
 @pytest.mark.parametrize("size", [1, 65_536, 65_537, 3 << 20])

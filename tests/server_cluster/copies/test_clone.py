@@ -187,7 +187,7 @@ def test_a_clone_that_was_cut_short_goes_on(cluster: Cluster) -> None:
     with HttpSource(address_of(cluster)) as source:
         with pytest.raises(PeerError, match="the network is gone"):
             clone(storage, folder, CutShort(source, 5))
-        with pytest.raises(DataDirError, match="is a clone that is not whole"):
+        with pytest.raises(DataDirError, match="is an incomplete clone"):
             start(cluster, NEW)
         source.end(ask_offered(cluster))
         report = clone(storage, folder, source)

@@ -131,7 +131,7 @@ def test_a_token_that_is_missing_is_asked_for() -> None:
     """The option is named."""
     with (
         answering(head(0, "", 401)) as source,
-        pytest.raises(PeerError, match=r"wants a token, .* give one of the node's with --token"),
+        pytest.raises(PeerError, match=r"needs a valid token: give one of the node's with --token"),
     ):
         source.take()
 

@@ -1,4 +1,4 @@
-"""What the golden client's parts hand to each other."""
+"""Values that the parts of the golden client pass to each other."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

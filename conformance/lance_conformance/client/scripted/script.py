@@ -1,4 +1,4 @@
-"""What a scripted server does, as data: triggers, and steps in the place of the right answer."""
+"""Scripts of a server, as data: triggers, and steps that replace the correct answer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

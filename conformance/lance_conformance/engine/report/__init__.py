@@ -1,1 +1,1 @@
-"""Telling what came of a run: for people, for programs and for continuous integration."""
+"""Reports of a run: for people, for programs and for continuous integration."""

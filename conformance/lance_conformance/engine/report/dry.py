@@ -1,4 +1,4 @@
-"""What a run would send, frame by frame, without a target: the golden server hears it instead."""
+"""Dry runs: the frames that a run would send, which the golden server gets instead of a target."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What a case is about, for people and for programs."""
+"""Explanations of a case, for people and for programs."""
 
 from collections.abc import Iterator
 from textwrap import wrap

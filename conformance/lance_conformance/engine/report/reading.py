@@ -48,7 +48,7 @@ def read_run(path: Path) -> Told:
     """Read a run file.
 
     Raises:
-        RunFileError: it is none, or the run that wrote it died before its end.
+        RunFileError: it is not a run file, or the run that wrote it died before its end.
         OSError: it cannot be read.
     """
     with path.open(encoding="utf-8", errors="replace") as stream:
@@ -63,7 +63,7 @@ def read_lines(lines: Iterable[str], path: str) -> Told:
         path: how it is called in messages.
 
     Raises:
-        RunFileError: it is none, or the run that wrote it died before its end.
+        RunFileError: it is not a run file, or the run that wrote it died before its end.
     """
     header: Mapping[str, Any] | None = None
     footer: Mapping[str, Any] | None = None
@@ -79,7 +79,7 @@ def read_lines(lines: Iterable[str], path: str) -> Told:
             footer = row
         elif kind == "case" and isinstance(row.get("id"), str):
             if row["id"] in cases:
-                raise RunFileError(f"{place}: the case {row['id']} stands here a second time")
+                raise RunFileError(f"{place}: the case {row['id']} appears a second time")
             cases[row["id"]] = row
         else:
             raise RunFileError(f"{place}: expected a case or the footer, found {kind!r}")

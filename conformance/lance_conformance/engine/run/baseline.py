@@ -75,7 +75,7 @@ def _excuse(path: Path, case_id: str, table: Any) -> KnownFailure:
         raise BaselineError(f"{place}: unknown key {unknown[0]!r}; there are {known}")
     for key in ("reason", "why"):
         if not isinstance(table.get(key), str) or not table[key].strip():
-            raise BaselineError(f"{place}: {key} must say something")
+            raise BaselineError(f"{place}: {key} must not be empty")
     expires = table.get("expires")
     if expires is not None and type(expires) is not dt.date:
         raise BaselineError(f"{place}: expires must be a date, such as 2027-01-31")

@@ -1,4 +1,4 @@
-"""What the target can do beyond what every server must: found by trying, or told by its operator.
+"""Capabilities of the target: optional abilities, found by trying or named by its operator.
 
 A case that needs a capability the target has not is skipped, with the reason: a server that pushes
 nothing is not a broken server.
@@ -32,9 +32,9 @@ CAPABILITIES: Final[Mapping[str, str]] = {
     "token-write-only": "no token was given that only writing asks for (--token-mode write-only)",
     "tls": "the target was not asked over TLS (--tls)",
     "mtls": "no certificate of the kit's was given (--cert)",
-    "restart": "nobody said how to restart the target (--restart-cmd)",
-    "second-target": "no other node of the cluster was named (--second-target)",
-    "groups": "no coordinator of consumer groups was named (--coordinator)",
+    "restart": "no way to restart the target was given (--restart-cmd)",
+    "second-target": "no other node of the cluster was given (--second-target)",
+    "groups": "no coordinator of consumer groups was given (--coordinator)",
 }
 """Each capability, and why there is nothing to ask without it."""
 OPTIONAL: Final = ("push", "offset-for-time", "cluster-status", "partitions", "groups")
@@ -142,7 +142,7 @@ async def _knows(ctx: CaseContext, request: Frame) -> bool:
 
 
 def _is_broken(failure: Failure) -> bool:
-    """Whether something came that is no right frame; silence and a closed connection are not."""
+    """Whether an incorrect frame came; silence and a closed connection do not count."""
     return not failure.timing and failure.reason not in ENDED
 
 

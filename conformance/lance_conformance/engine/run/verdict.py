@@ -1,4 +1,4 @@
-"""What a case came to, and what a run came to."""
+"""Verdicts of a case and of a run."""
 
 from collections import Counter
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What a mutant is: the golden server with exactly one hook replaced."""
+"""Mutants: the golden server with exactly one hook replaced."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Who is put on trial, and how one trial goes."""
+"""Targets of the self-test, and one trial of one of them."""
 
 import asyncio
 from collections.abc import Awaitable, Collection, Iterable, Mapping

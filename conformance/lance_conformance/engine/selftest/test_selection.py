@@ -1,4 +1,4 @@
-"""Who is asked what: enough to prove every case and every mutant, and not everybody everything.
+"""Chooses the cases for each target: enough to prove every case and every mutant.
 
 The whole matrix is cases times mutants, and grows with the square of the kit. A witness is one
 mutant that fails a case, by the committed matrix. Asking each witness its cases shows again that

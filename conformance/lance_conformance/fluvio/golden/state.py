@@ -1,4 +1,4 @@
-"""What the golden servers remember."""
+"""State of the golden servers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What the golden server remembers."""
+"""State of the golden server."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

@@ -22,7 +22,7 @@ def read(payload: bytes) -> Message:
     """An answer from the payload of a frame.
 
     Raises:
-        UnreadableError: It is none.
+        UnreadableError: The payload is not an answer.
     """
     name = NAMES.get(payload[0])
     if name is None:

@@ -46,7 +46,7 @@ def read(payload: bytes) -> Message:
     """An answer from the payload of a frame; records become pairs of offset and bytes.
 
     Raises:
-        UnreadableError: It is none.
+        UnreadableError: The payload is not an answer.
     """
     try:
         body = json.loads(payload.decode(), object_pairs_hook=_once)

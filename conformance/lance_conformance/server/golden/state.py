@@ -1,4 +1,4 @@
-"""What the golden server remembers."""
+"""State of the golden server."""
 
 from collections import Counter
 from dataclasses import dataclass, field

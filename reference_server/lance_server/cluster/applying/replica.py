@@ -121,7 +121,7 @@ class Replica:
         names = self._storage.list_dir(self._data_dir)
         if FOLDER in names and UNFINISHED in self._storage.list_dir(self._data_dir / FOLDER):
             raise DataDirError(
-                f"{self._data_dir} is a clone that is not whole: run `lance-server clone` again, "
+                f"{self._data_dir} is an incomplete clone: run `lance-server clone` again, "
                 "which goes on where it was"
             )
         if FOLDER in names or self._folder.name not in names:

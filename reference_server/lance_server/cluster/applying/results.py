@@ -1,4 +1,4 @@
-"""What came of a record."""
+"""Results of a record."""
 
 from enum import Enum, auto
 from typing import NamedTuple

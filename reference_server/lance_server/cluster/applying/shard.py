@@ -209,7 +209,7 @@ class Shard:
         if settings.first_state:
             raise FirstStateMissingError(
                 f"the cluster {settings.cluster_id} began with the data of a single server, which "
-                "its log has not got: fetch it from a node that has it, `lance-server clone DIR "
+                "its log does not have: fetch it from a node that has it, `lance-server clone DIR "
                 "--from HOST:PORT`; the first node starts with the directory that was named to "
                 "`lwp cluster init --from-data-dir`"
             )

@@ -511,7 +511,7 @@ def founding_of(data_dir: Path, shards: int) -> Iterator[Founding]:
 
     Raises:
         DataDirBusyError: a server is using it.
-        DataDirError: it is damaged, is none, or a newer release wrote it.
+        DataDirError: it is damaged, is not a data directory, or a newer release wrote it.
     """
     with DataDirLock(existing(data_dir)):
         try:

@@ -111,7 +111,7 @@ class HttpSource:
             ) from error
         if answer.status == HTTPStatus.UNAUTHORIZED:
             raise PeerError(
-                f"{self._address} wants a token, or another one: give one of the node's with "
+                f"{self._address} needs a valid token: give one of the node's with "
                 "--token or in LANCE_TOKEN"
             )
         if answer.status not in (HTTPStatus.OK, HTTPStatus.NO_CONTENT):
@@ -180,7 +180,7 @@ def _size(size: object) -> int:
     """Return the size of a file of a copy.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a number of bytes.
     """
     if not isinstance(size, int) or not 0 <= size <= _MAX_SIZE:
         raise ValueError(size)

@@ -108,7 +108,8 @@ def _settings_of(
         raise
     except ReplicatedLogError as error:
         raise UnsafeSettingsError(
-            f"{error}: its settings cannot be read, and so not be judged; allow the server's "
+            f"{error}: its settings cannot be read, so the server cannot check them; allow "
+            "the server's "
             "user to describe them"
         ) from error
     return {name: entry.value for name, entry in told.items() if entry.value is not None}

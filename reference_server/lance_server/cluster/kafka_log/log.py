@@ -133,7 +133,7 @@ class KafkaLog:
             listed = "; ".join(found)
             raise UnsafeSettingsError(
                 f"{address}: acknowledged records could be lost: {listed}. For a trial only, "
-                "--engine-unsafe takes them as they are"
+                "--engine-unsafe accepts them"
             )
         log = cls(address, facts, identity)
         log.tell(found)

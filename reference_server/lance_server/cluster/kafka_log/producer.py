@@ -95,7 +95,8 @@ class KafkaAppender:
                 )
             except (BufferError, KafkaException) as error:
                 raise LogUnavailableError(
-                    f"{self._address} takes nothing more at present ({error}); send it again later"
+                    f"{self._address} accepts no more records at present ({error}); send it again "
+                    "later"
                 ) from error
 
     def _poll(self) -> None:

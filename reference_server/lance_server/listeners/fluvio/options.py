@@ -1,4 +1,4 @@
-"""What the Fluvio servers can be told."""
+"""Options of the Fluvio servers."""
 
 from dataclasses import dataclass, fields
 from typing import Final
@@ -58,4 +58,6 @@ class FluvioOptions:
                 raise ConfigError(f"{field.name} must be above 0, not {value}")
         public = self.spu_public
         if public is not None and (not public.port or public.host in WILDCARDS):
-            raise ConfigError(f"no client can connect to {public}: say where they reach the SPU")
+            raise ConfigError(
+                f"no client can connect to {public}: name an address at which they reach the SPU"
+            )

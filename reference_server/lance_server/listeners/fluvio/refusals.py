@@ -1,4 +1,4 @@
-"""What the Fluvio servers say no with: codes that every client knows."""
+"""Refusals of the Fluvio servers: codes that every client knows."""
 
 from typing import Final
 

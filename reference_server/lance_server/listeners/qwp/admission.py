@@ -1,4 +1,4 @@
-"""Who may write: the tokens of the server, as HTTP carries them."""
+"""Admission of senders: the server's tokens, as HTTP carries them."""
 
 import base64
 import binascii

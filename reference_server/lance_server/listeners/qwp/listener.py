@@ -190,7 +190,7 @@ class QwpListener:
                 listener._open.add(self)
                 super().connection_made(transport)
                 if len(listener._open) > 2 * listener.options.max_connections:
-                    self.transport.abort()  # too many to be told why
+                    self.transport.abort()  # too many for an answer to each
 
             def connection_lost(self, exc: Exception | None) -> None:
                 super().connection_lost(exc)

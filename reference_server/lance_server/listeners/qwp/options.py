@@ -1,4 +1,4 @@
-"""What the endpoint can be told."""
+"""Options of the QWP endpoint."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What the endpoint says no with."""
+"""Refusals of the QWP endpoint."""
 
 from lance_server.lwp.refusals import Refusal
 from lance_spec.enums import ErrorCode

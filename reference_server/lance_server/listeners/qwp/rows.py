@@ -1,4 +1,4 @@
-"""From a message to records: one JSON object for each row, in a Timestamped record.
+"""Converts a message to records: one JSON object for each row, in a Timestamped record.
 
 The record carries the designated timestamp in nanoseconds, or the server's time where the
 table has none; the JSON object carries the other columns under their names.

@@ -1,4 +1,4 @@
-"""From the sections of a table's columns to values that JSON can hold.
+"""Converts the sections of a table's columns to values of JSON.
 
 Values are made one row at a time: a message of a few MiB can stand for many more in Python.
 

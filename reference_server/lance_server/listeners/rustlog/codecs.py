@@ -67,7 +67,7 @@ class Form(Protocol):
         """Return a request.
 
         Raises:
-            RustlogRefusal: it is none.
+            RustlogRefusal: the payload is not a request.
         """
         ...
 

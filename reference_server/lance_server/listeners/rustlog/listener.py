@@ -1,4 +1,4 @@
-"""Where RustLog's clients connect, and which of them are let in."""
+"""The RustLog listener: its socket, and which clients are let in."""
 
 import asyncio
 from typing import Final

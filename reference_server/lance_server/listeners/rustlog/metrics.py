@@ -1,4 +1,4 @@
-"""What the listener counts, as RustLog's clients ask for it: in Prometheus' text form."""
+"""Metrics of the listener, in Prometheus' text form, for RustLog's clients."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 

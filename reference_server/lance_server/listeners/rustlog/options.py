@@ -1,4 +1,4 @@
-"""What the RustLog listener can be told."""
+"""Options of the RustLog listener."""
 
 from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias

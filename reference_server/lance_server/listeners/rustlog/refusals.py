@@ -1,4 +1,4 @@
-"""What the RustLog listener says no with: the published broker's codes and words."""
+"""Refusals of the RustLog listener: the published broker's codes and words."""
 
 from lance_server.lwp.refusals import Refusal
 from lance_spec.messages.rustlog import ErrorCode, ErrorResponse

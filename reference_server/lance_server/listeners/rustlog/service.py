@@ -1,4 +1,4 @@
-"""What each request does."""
+"""Carries out requests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

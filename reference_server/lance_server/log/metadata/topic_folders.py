@@ -99,7 +99,7 @@ class TopicFolders:
 
     @contextlib.contextmanager
     def _undoing(self) -> Iterator[None]:
-        """Leave nothing behind when the disk refuses."""
+        """Remove everything again when the disk refuses."""
         try:
             yield
         except OSError as error:

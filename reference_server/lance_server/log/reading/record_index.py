@@ -1,4 +1,4 @@
-"""Where records stand, by their numbers: for clients that count records instead of bytes.
+"""Places of records by their numbers: for clients that count records instead of bytes.
 
 Sidecars say how many records each batch has; sums of these, kept for the segments that were
 asked about, are searched by halves.

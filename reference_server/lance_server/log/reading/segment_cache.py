@@ -172,7 +172,7 @@ class SegmentCache:
 
     def _insert(self, segment: Segment, opened: OpenFile) -> OpenFile:
         with self._lock:
-            file = self._open.setdefault(segment, opened)  # or another reader's, who was quicker
+            file = self._open.setdefault(segment, opened)  # or the one of a reader that was faster
             self._evict()
         self._close_unused()
         return file

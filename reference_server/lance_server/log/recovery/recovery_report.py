@@ -1,4 +1,4 @@
-"""What was found when the server started, and copies of what had to be cut away."""
+"""The findings of a start, and copies of the bytes that were cut away."""
 
 import logging
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What retention would drop at this moment, for those who ask before it does."""
+"""A preview of what retention would drop at this moment."""
 
 from typing import Any
 

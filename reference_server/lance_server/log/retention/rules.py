@@ -87,7 +87,7 @@ def is_surplus(size: int, closed: int, following: int, max_bytes: int) -> bool:
         size: of the segment.
         closed: bytes of all closed segments, this one among them.
         following: bytes of all segments after it.
-        max_bytes: the limit; 0 is none.
+        max_bytes: the limit; 0 means no limit.
     """
     share = max_bytes // SHARES
     kept = max_bytes - share
@@ -142,7 +142,7 @@ def _start_ns(name: str) -> int:
 def prune_windows(
     storage: StorageBackend, folder: Path, limits: WindowLimits, now_ns: int | None, present: int
 ) -> None:
-    """Remove the sidecars that lie wholly behind the duplicate window.
+    """Remove the sidecars of which no batch is in the duplicate window any more.
 
     Args:
         storage: the backend.

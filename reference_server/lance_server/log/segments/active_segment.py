@@ -32,7 +32,7 @@ class ResumePoint(NamedTuple):
     """Where a topic goes on.
 
     Attributes:
-        offset: behind its last byte.
+        offset: the one after its last byte.
         record: number of the next record.
         last: name of its last segment, or None when it has none.
     """
@@ -139,7 +139,7 @@ class ActiveSegment:
                 self._cut_back()
             except OSError:
                 raise UndecidedError.after(error) from error
-            with contextlib.suppress(OSError):  # it goes on in the segment, then
+            with contextlib.suppress(OSError):  # else the next batch goes to the same segment
                 self._close()
             raise error
         writer.advance(commit_batch.data, commit_batch.batches)

@@ -190,7 +190,7 @@ class SegmentWriter:
         return [Write(self._data, data, self.size), Write(self._sidecar, batches.rows, place)]
 
     def advance(self, data: Buffer, batches: BatchTable) -> None:
-        """Go on behind batches that are durable by now."""
+        """Go on after batches that are durable by now."""
         self.size += len(data)
         self.batches += len(batches)
         self._last_ns = batches.last_ns

@@ -39,7 +39,7 @@ def decode_header(data: Buffer) -> SidecarHeader:
     """Return a sidecar's header.
 
     Raises:
-        DecodeError: the bytes are none, or their checksum is wrong.
+        DecodeError: the bytes are not a header, or their checksum is wrong.
     """
     header = SidecarHeader.decode(data[:HEADER_SIZE])
     if not header.crc_ok():

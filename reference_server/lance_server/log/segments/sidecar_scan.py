@@ -1,4 +1,4 @@
-"""Reading a segment's sidecar: what it says, and what the data says to it (AMB-14, AMB-39)."""
+"""Reads a segment's sidecar, and compares it with the segment's data (AMB-14, AMB-39)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

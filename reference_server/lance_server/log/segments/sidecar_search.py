@@ -9,7 +9,7 @@ from lance_server.storage.contract import StorageBackend
 from lance_spec.messages.engine import SidecarEntry
 
 _PAGE: Final = 64
-"""Entries read at once behind the place that is looked at: a page of 4 KiB."""
+"""Entries that are read at once after the place that is searched: a page of 4 KiB."""
 
 
 class SidecarSearch:

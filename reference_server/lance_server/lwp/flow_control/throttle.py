@@ -90,6 +90,7 @@ class ReadGate:
 
     def end(self, reserved: int, size: int) -> None:
         """Note that an answer of ``size`` bytes was read where ``reserved`` were set aside."""
+        assert reserved <= self.reserved, "only what was set aside is given back"
         self.reserved -= reserved
         self._bucket.take(size)
 

@@ -1,4 +1,4 @@
-"""What ``send`` takes, for type checkers: bytes, unless ``values=`` says how to encode others."""
+"""The type of ``send``'s argument, for type checkers: bytes, or what ``values=`` encodes."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias

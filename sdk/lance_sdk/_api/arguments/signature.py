@@ -1,4 +1,4 @@
-"""What a class that takes options shows to `help` and `inspect.signature`."""
+"""Signatures that classes with options show to `help` and `inspect.signature`."""
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterator

@@ -1,4 +1,4 @@
-"""What settings may be; each check names the setting and what it must be."""
+"""Checks of settings; each names the setting and its allowed values."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -99,7 +99,7 @@ def check_hooks(hooks: object) -> None:
 
 
 def check_codes(name: str, codes: Iterable[object]) -> frozenset[int]:
-    """Return error codes as a set, refusing what is none."""
+    """Return error codes as a set; refuse values that are not error codes."""
     checked = set()
     for code in codes:
         if isinstance(code, bool) or not isinstance(code, int) or not 0 < code < 0xFF:

@@ -1,4 +1,4 @@
-"""The same for tasks: the function may be an async one."""
+"""Tokens for the async driver: a token function may be async."""
 
 import inspect
 from collections.abc import Awaitable

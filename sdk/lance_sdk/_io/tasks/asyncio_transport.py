@@ -97,7 +97,7 @@ class ProtocolTransport(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Read nothing before somebody takes it, and hold nothing back of what is sent."""
-        under = cast("asyncio.Transport", transport)  # uvloop's is none of its subclasses
+        under = cast("asyncio.Transport", transport)  # uvloop's is not a subclass of it
         under.set_write_buffer_limits(0)
         under.pause_reading()
         self._under = under

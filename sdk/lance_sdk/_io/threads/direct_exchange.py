@@ -164,7 +164,7 @@ class DirectExchange:
         self._frame, self._torn = frame, None
         if not frame:
             return False
-        with suppress(OSError):  # the I/O thread meets it again
+        with suppress(OSError):  # the I/O thread gets the error, too
             self._taken.extend(map(stream.sock.send, (frame,)))
         if not self._taken or self._taken[0] < len(frame):
             return False
@@ -204,7 +204,7 @@ class DirectExchange:
         except stream.not_now:
             return False
         except OSError:
-            return True  # the I/O thread meets it again
+            return True  # the I/O thread gets the error, too
         if len(self._received) == 1 and self._batches.is_answer(self._received[0], batch):
             self._answered, self._torn = True, batch
             self._core.receive_data(self._received[0], now)

@@ -248,7 +248,7 @@ class ThreadDriver:
         """Finish at interpreter exit, and tell what was not delivered."""
         if self._thread is not None and self._thread.is_alive():
             self.close(timeout)
-        if not self._was_dropped:  # else its thread has told
+        if not self._was_dropped:  # else its thread has reported it
             self.tell_loss(self.count_lost(), at_exit.AT_EXIT)
 
     def let_go(self, timeout: float = _LONGEST_WAIT) -> None:

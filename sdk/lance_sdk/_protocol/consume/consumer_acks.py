@@ -13,7 +13,7 @@ def begun(payload: Buffer, consumer_id: int) -> SubscribeAck:
     """Read a SubscribeAck.
 
     Raises:
-        DecodeError: it is none, or for another consumer, whose offset is not ours.
+        DecodeError: the payload is not a SubscribeAck, or is one for another consumer.
     """
     ack = SubscribeAck.decode(payload)
     if ack.consumer_id != consumer_id:

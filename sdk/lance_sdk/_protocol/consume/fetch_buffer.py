@@ -1,4 +1,4 @@
-"""What was fetched and not yet taken by the application."""
+"""The fetch buffer: records that were fetched and not yet taken by the application."""
 
 from collections import deque
 from dataclasses import replace
@@ -57,7 +57,7 @@ class FetchBuffer:
         self.buffered = 0
 
     def add(self, offset: int, count: int, data: bytes, *, opaque: bool = False) -> None:
-        """Put whole records, or bytes that are none, after what is there."""
+        """Append whole records, or bytes that are not records."""
         batch = RecordBatch(self._label, offset, count, data, opaque, self._codec)
         self._newest = batch
         self._ready.append(batch)

@@ -244,7 +244,7 @@ class FetchState:
             self._overlaps = False  # those bytes are gone, as retention may have it: ask without
             return None
         if found and overlap.startswith(found) and len(found) < len(overlap):
-            self._overlap_size = len(found) // 2  # a server of small answers
+            self._overlap_size = len(found) // 2  # the server's answers are small
             return None
         if found == overlap and self._seen_end != answer.next_offset:
             self._overlaps = False  # the end, or an answer that was cut here: ask without
@@ -382,7 +382,7 @@ class FetchState:
         """Wait for a log that ends before the position, here or elsewhere (AMB-31).
 
         Raises:
-            HostLagsError: another host is to be asked.
+            HostLagsError: the session must ask another host.
         """
         self.end, self._end_at = end, now
         self.resume_at = now + min(self._retry.next_delay(), LONGEST_WAIT)
@@ -468,6 +468,6 @@ class FetchState:
     def _ask_again(self, error: ServerError, now: float) -> None:
         wait = error.retry_after if isinstance(error, RateLimited) else None
         self.resume_at = now + max(wait or 0.0, self._retry.next_delay())
-        if isinstance(error, NotLeader):  # the session tells where it goes on
+        if isinstance(error, NotLeader):  # the session follows the redirect
             raise RemoteProtocolError(str(error)) from error
         self._events.append(Notice(f"a refused Fetch is sent again: {error}", "refused"))

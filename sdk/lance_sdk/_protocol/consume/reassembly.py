@@ -55,8 +55,8 @@ class Reassembly:
         self.needed = 0 if scan.fault is None else scan.fault.needed
         if scan.fault is not None and not scan.fault.truncated:
             self.fault = CorruptRecord(
-                f"no record at offset {self.offset}: {scan.fault.reason}; "
-                f"was the start offset a record's?",
+                f"the bytes at offset {self.offset} are not a record: {scan.fault.reason}; "
+                "begin at the offset of a record",
                 self.offset,
             )
         return (base, scan.count, whole) if scan.count else None

@@ -1,4 +1,4 @@
-"""Where records went when a server's offsets moved (AMB-29, AMB-31).
+"""Finds records again when a server's offsets moved (AMB-29, AMB-31).
 
 The published server counts an offset over the files that are there now, so that retention moves all
 of them. Toward it each Fetch begins a little before the place that was reached; what is read once

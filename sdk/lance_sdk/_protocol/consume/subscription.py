@@ -105,7 +105,7 @@ class Subscription:
             Unsubscribe(self._topic_id, self._subscriber).encode(),
             frozenset(),
             self._ended,
-            lambda _error, _now: self._over(),  # it was none: the same thing
+            lambda _error, _now: self._over(),  # there was no subscription: it is over, too
             ack=self._subscriber,
         )
         connection.ask(request, now)
@@ -159,7 +159,8 @@ class Subscription:
     def _pushed_to(self, topic_id: int, payload: memoryview, now: float) -> None:
         if topic_id not in {0, self._topic_id}:
             raise RemoteProtocolError(
-                f"the server pushed records of topic {topic_id}; subscribed is {self._topic_id}"
+                f"the server pushed records of topic {topic_id}; this consumer is subscribed to "
+                f"topic {self._topic_id}"
             )
         self._pushed, self._strikes = True, 0
         if self._check_at < math.inf:

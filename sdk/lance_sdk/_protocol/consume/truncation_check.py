@@ -73,7 +73,7 @@ class TruncationCheck:
             gap = answer.next_offset > self.next_fetch
             return CheckResult.GONE if gap else CheckResult.SHORT
         if self._fingerprint.length > MAX_PAYLOAD:
-            return CheckResult.OTHER  # no records that were ever read together
+            return CheckResult.OTHER  # longer than any response: no fetch can have read it
         self._data += answer.data[: self.missing]
         if self.missing:
             return CheckResult.OPEN

@@ -264,7 +264,7 @@ class Batcher(_BatcherFields):
         if largest > self._max_value:
             raise RecordTooLarge(
                 f"record of {largest} bytes: the largest this server takes is {self._max_value}; "
-                "send it in parts, or store it elsewhere and send where"
+                "send it in parts, or store it elsewhere and send its place"
             )
 
     def refuse(self, error: LanceError) -> None:

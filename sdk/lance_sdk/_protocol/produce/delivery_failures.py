@@ -1,4 +1,4 @@
-"""What was not delivered and whether anybody has noticed."""
+"""Records that were not delivered, and whether the application has noticed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -356,7 +356,9 @@ class Sender:
     def _judge_stray(self, batch_id: int) -> None:
         """Accept an ack for what was settled meanwhile; no other batch was ever sent."""
         if not self._nonce < batch_id <= self._nonce | self._counter:
-            raise RemoteProtocolError(f"the server acknowledged batch {batch_id:#x}, never sent")
+            raise RemoteProtocolError(
+                f"the server acknowledged batch {batch_id:#x}, which was never sent"
+            )
         self._orphans.discard(batch_id)
         self.stray_acks += 1
 
@@ -382,7 +384,7 @@ class Sender:
         elif self._orphans:
             self._orphans.pop()
         elif not self.spooler.active:
-            raise RemoteProtocolError(f"the server sent an error in answer to nothing: {error}")
+            raise RemoteProtocolError(f"the server sent an error that answers no request: {error}")
 
     def _judge(self, batch: Batch, error: ServerError, now: float) -> None:
         batch.doubtful = batch.doubtful or error.maybe_applied
@@ -393,12 +395,12 @@ class Sender:
         wait = error.retry_after if isinstance(error, RateLimited) else None
         self._paused_until = now + max(wait or 0.0, self._retry.next_delay())
         self._requeue([batch])
-        if isinstance(error, NotLeader):  # the session tells where it goes on
+        if isinstance(error, NotLeader):  # the session follows the redirect
             raise RemoteProtocolError(str(error)) from error
         self._events.append(Notice(f"a refused batch is sent again: {error}", "refused"))
 
     def _attributed(self, error: ServerError, now: float) -> None:
-        """Fail what is still unacknowledged behind the barriers (AMB-10)."""
+        """Fail every batch that is still unacknowledged after the barriers (AMB-10)."""
         for batch in self._in_flight.values():
             self._fail(batch, error, now, maybe_applied=True)
         self._in_flight.clear()

@@ -22,8 +22,9 @@ consumer_names_option: Final = click.option(
     expose_value=False,
     callback=_remember,
     metavar="NAMES",
-    help="Names of consumers, such as billing,search, to show instead of the numbers by which a "
-    "server knows them, where the server was not told them  [env: LANCE_CONSUMER_NAMES]",
+    help="Names of consumers, such as billing,search, which are shown instead of their "
+    "numbers; only needed if the server was not told the names  [env: "
+    "LANCE_CONSUMER_NAMES]",
 )
 
 

@@ -40,7 +40,7 @@ Examples:
 @common_options
 @click.pass_context
 def group(ctx: click.Context) -> None:
-    """Coordinate consumer groups, and look at them."""
+    """Coordinate consumer groups, and show them."""
     require_command(ctx)
 
 
@@ -50,7 +50,7 @@ def group(ctx: click.Context) -> None:
     "--store",
     required=True,
     metavar="STORE",
-    help="Where offsets are kept: file:FOLDER, sqlite:FILE, redis://…, postgresql://… or memory:",
+    help="Store of the offsets: file:FOLDER, sqlite:FILE, redis://…, postgresql://… or memory:",
 )
 @click.option(
     "--heartbeat",
@@ -58,11 +58,16 @@ def group(ctx: click.Context) -> None:
     default="3s",
     show_default=True,
     metavar="TIME",
-    help="How often members show that they live.",
+    help="Interval at which members send heartbeats.",
 )
 @click.option("--text-group", metavar="NAME", help="Group whose workers speak the text protocol.")
 @click.option(
-    "--text-topic", "text_topics", type=click.IntRange(0, 2**32 - 1), multiple=True, metavar="ID"
+    "--text-topic",
+    "text_topics",
+    type=click.IntRange(0, 2**32 - 1),
+    multiple=True,
+    metavar="ID",
+    help="Number of a topic that these workers share; may be repeated.",
 )
 @common_options
 def serve(
@@ -72,10 +77,10 @@ def serve(
     text_group: str | None,
     text_topics: Sequence[int],
 ) -> None:
-    """Coordinate groups until SIGINT or SIGTERM.
+    """Run a coordinator of consumer groups until SIGINT or SIGTERM.
 
-    A token of --token or LANCE_TOKEN is asked of every member; --tls-cert and --tls-key make it
-    listen with TLS. Offsets survive a restart, and members join again by themselves.
+    With --token or LANCE_TOKEN every member must send that token. With --tls-cert and --tls-key the
+    coordinator listens with TLS. Offsets survive a restart, and members join again by themselves.
     """
     from lance_sdk.groups import Coordinator  # noqa: PLC0415 - the network, when it is needed
 
@@ -116,7 +121,7 @@ def _tls(settings: Settings) -> "ssl.SSLContext | None":
 @click.option(
     "--coordinator",
     metavar="URL",
-    help=f"Where it is  [env: LANCE_COORDINATOR; default: lance://{_DEFAULT}]",
+    help=f"The coordinator  [env: LANCE_COORDINATOR; default: lance://{_DEFAULT}]",
 )
 @common_options
 def status(name: str | None, coordinator: str | None) -> None:

@@ -58,7 +58,7 @@ _store_option = click.option(
 @common_options
 @click.pass_context
 def offsets(ctx: click.Context) -> None:
-    """Look at what consumers and groups have committed, and change it."""
+    """Show and change the commits of consumers and groups."""
     require_command(ctx)
 
 
@@ -108,7 +108,7 @@ def _check_is_there(url: str) -> None:
 @consumer_names_option
 @common_options
 def show(consumer: str | None, store: str) -> None:
-    """Show the commits of CONSUMER, or of all."""
+    """Show the commits of CONSUMER, or of all consumers."""
     with _opened_to_read(store) as opened:
         found = opened.commits(consumer)
     if current_settings().json:
@@ -127,10 +127,10 @@ def show(consumer: str | None, store: str) -> None:
 @_store_option
 @common_options
 def set_(consumer: str, topic: str, where: _Where, store: str) -> None:
-    """Have CONSUMER go on from somewhere else in TOPIC.
+    """Let CONSUMER go on at another place in TOPIC.
 
-    With --url or LANCE_URL the topic is looked up at its server, which "beginning", "end" and a
-    time such as 2026-01-31T12:00:00Z need. No consumer of that name may be running.
+    With --url or LANCE_URL the command looks the topic up on that server; "beginning", "end" and a
+    time such as 2026-01-31T12:00:00Z need this. No consumer of that name may be running.
     """
     with _opened(store) as opened:
         identity, offset = _place(opened, consumer, topic_name(topic), where)
@@ -146,9 +146,9 @@ def set_(consumer: str, topic: str, where: _Where, store: str) -> None:
 @_store_option
 @common_options
 def reset(consumer: str, topic: str | None, *, yes: bool, store: str) -> None:
-    """Remove what CONSUMER committed, in TOPIC or everywhere: it begins again.
+    """Remove the commits of CONSUMER in TOPIC, or in all topics, so that it begins again.
 
-    On a terminal it asks first.
+    On a terminal the command asks first.
     """
     with _opened_to_read(store) as opened:
         found = [each for each in opened.commits(consumer) if topic in {None, each.topic.label}]
@@ -166,12 +166,17 @@ def reset(consumer: str, topic: str | None, *, yes: bool, store: str) -> None:
 
 @offsets.command("export")
 @click.argument("consumer", required=False, metavar="[CONSUMER]")
-@click.option("--to", "target", metavar="STORE", help="Copy into another store.")
+@click.option(
+    "--to",
+    "target",
+    metavar="STORE",
+    help="Copy the commits to this store instead of printing them.",
+)
 @_store_option
 @consumer_names_option
 @common_options
 def export(consumer: str | None, target: str | None, store: str) -> None:
-    """Print the commits of CONSUMER, or of all, as lines of JSON, or copy them elsewhere.
+    """Print the commits of CONSUMER, or of all consumers, as lines of JSON, or copy them.
 
     --to file:FOLDER writes the files that the published Rust client reads.
     """
@@ -219,7 +224,7 @@ def _offset(client: "Client", topic: "TopicInfo", where: _Where) -> int:
         return client.offset_for_time(topic.id, where)
     offset = topic.end_offset if where == "end" else (topic.start_offset or 0)
     if offset is None:
-        raise Failure("this server does not tell where a topic ends; give an offset")
+        raise Failure("this server does not report where a topic ends; give an offset")
     return offset
 
 

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.option("-c", "--count", type=click.IntRange(min=1), default=5, show_default=True)
 @click.option(
-    "--interval", type=_types.time, default="200ms", show_default=True, help="Pause between two."
+    "--interval",
+    type=_types.time,
+    default="200ms",
+    show_default=True,
+    help="Pause between two round trips.",
 )
 @common_options
 def ping(count: int, interval: float) -> None:

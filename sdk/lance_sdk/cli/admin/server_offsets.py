@@ -1,4 +1,4 @@
-"""What consumers have committed to a server, over its HTTP port: listed, set and removed."""
+"""Commits at a server, over its HTTP port: listed, set and removed."""
 
 import json
 from typing import Any, Final

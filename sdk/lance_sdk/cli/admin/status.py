@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @common_options
 def status() -> None:
-    """Show how a server is: its role, its cluster, what it speaks.
+    """Show the state of a server: its dialect, its role and its cluster.
 
-    With --json the field "cluster" holds everything that the server tells.
+    With --json the field "cluster" has everything that the server reports.
     """
     from lance_sdk import Client  # noqa: PLC0415 - the network is loaded when it is needed
 

@@ -61,20 +61,20 @@ def _client() -> Iterator["Client"]:
     type=_types.size,
     metavar="SIZE",
     default="0",
-    help="Keep about this much, e.g. 10GiB  [default: no limit]",
+    help="Keep at most this size, e.g. 10GiB  [default: no limit]",
 )
 @click.option(
     "--partitions",
     type=click.IntRange(1, 4096),
     metavar="N",
-    help="Create NAME-0, NAME-1 and so on as one  [default: one topic]",
+    help="Create a topic with N partitions, NAME-0, NAME-1 and so on  [default: no partitions]",
 )
 @click.option(
     "--partitioner",
     type=click.Choice(["murmur2", "siphash"]),
     default="murmur2",
     show_default=True,
-    help="How keys find their partition: as for Kafka's clients, or as for Fluvio's.",
+    help="How a key finds its partition: as in Kafka's clients, or as in Fluvio's.",
 )
 @common_options
 def create(
@@ -100,10 +100,10 @@ def create(
 @click.argument("partitions", type=click.IntRange(1, 4096))
 @common_options
 def add_partitions(name: str, partitions: int) -> None:
-    """Give the partitioned topic NAME so many PARTITIONS.
+    """Raise the number of partitions of the topic NAME to PARTITIONS.
 
-    Records stay where they are, but keys move to other partitions: their new records are no
-    longer read after their old ones.
+    Stored records stay where they are, but keys move to other partitions: new records of a key are
+    then no longer read after its old ones.
     """
     with _client() as client:
         _confirm("extended", client.add_partitions(topic_name(name), partitions))
@@ -128,7 +128,7 @@ def list_() -> None:
 @click.argument("name", shell_complete=topic_names)
 @common_options
 def show(name: str) -> None:
-    """Show what the server knows of the topic NAME."""
+    """Show everything that the server reports about the topic NAME."""
     checked = topic_name(name)
     with _client() as client:
         topic = _find(client, checked)
@@ -154,14 +154,14 @@ def show(name: str) -> None:
     "--max-bytes",
     type=_types.size,
     metavar="SIZE",
-    help="Keep about this much, e.g. 10GiB; 0 means no limit  [default: as it is]",
+    help="Keep at most this size, e.g. 10GiB; 0 means no limit  [default: as it is]",
 )
 @common_options
 def retention(name: str, max_age: float | None, max_bytes: int | None) -> None:
-    """Set how long the topic NAME keeps its records."""
+    """Set how long, and up to which size, the topic NAME keeps its records."""
     checked = topic_name(name)
     if max_age is None and max_bytes is None:
-        raise click.UsageError("nothing to set: say --max-age or --max-bytes")
+        raise click.UsageError("nothing to set: give --max-age or --max-bytes")
     with _client() as client:
         found = _find(client, checked)
         topic = client.get_topic(_one_of(found).id)
@@ -176,7 +176,9 @@ def _unless_said(said: float | None, present: int | None, option: str) -> float:
     """Return what an option says, else what the server tells: setting one sets both."""
     found = present if said is None else said
     if found is None:
-        raise Failure(f"the server does not tell the topic's present limits; say {option} as well")
+        raise Failure(
+            f"the server does not report the topic's present limits; give {option} as well"
+        )
     return found
 
 
@@ -187,8 +189,8 @@ def _unless_said(said: float | None, present: int | None, option: str) -> float:
 def delete(name: str, yes: bool) -> None:
     """Delete the topic NAME and all its records.
 
-    On a terminal it asks first, naming the server. Without asking it deletes only at a server that
-    --url or LANCE_URL names.
+    On a terminal the command asks first, and names the server. Without asking, it deletes only on a
+    server that --url or LANCE_URL names.
     """
     checked = topic_name(name)
     settings = current_settings()

@@ -42,13 +42,15 @@ Examples:
     default="100",
     show_default=True,
     metavar="SIZE",
-    help="Of a record's value, at least 8 bytes.",
+    help="Size of a record's value, at least 8 bytes.",
 )
 @click.option(
-    "--rate", type=click.IntRange(min=1), help="Records a second  [default: all it takes]"
+    "--rate", type=click.IntRange(min=1), help="Records per second  [default: as many as possible]"
 )
-@click.option("--batch", type=_types.size, metavar="SIZE", help="When a batch is full.")
-@click.option("--linger", type=_types.time, metavar="TIME", help="How long a batch waits.")
+@click.option("--batch", type=_types.size, metavar="SIZE", help="Size at which a batch is full.")
+@click.option(
+    "--linger", type=_types.time, metavar="TIME", help="How long a batch waits for more records."
+)
 @click.option("--compression", type=click.Choice(["none", "lz4", "auto"]))
 @click.option("--no-consume", is_flag=True, help="Only produce.")
 @common_options
@@ -64,14 +66,14 @@ def bench(  # noqa: PLR0917 - click passes them by name
 ) -> None:
     """Measure throughput and latency with records of one size.
 
-    One producer sends, one consumer reads along; both run in this process, and on the same
-    machine as the server where that is local, so they share its processors. Values are random
-    bytes. Without TOPIC the records go to a topic of their own that is deleted afterwards.
+    One producer sends, and one consumer reads at the same time. Both run in this process, so they
+    share the processors with a server on this machine. Values are random bytes. Without TOPIC the
+    records go to a new topic, which is deleted afterwards.
 
-    "acknowledged" is the time from a batch's first record to its acknowledgement, counted for
-    each of its records, so most of them took less. "end to end" is the time from the moment a
-    record was due, whether or not the producer was late, until the consumer held it. Without
-    --rate the producer is never idle, and the latencies are mostly those of the queue it fills.
+    "acknowledged" is the time from a batch's first record to its acknowledgement. It counts for
+    each record of the batch, so most records took less. "end to end" is the time from the moment at
+    which a record was due, also if the producer was late, until the consumer had it. Without --rate
+    the producer is never idle, and the latencies are mostly times in its queue.
     """
     if not 8 <= size <= MAX_RECORD_VALUE:
         raise click.UsageError(f"--size must be 8 to {MAX_RECORD_VALUE} bytes")

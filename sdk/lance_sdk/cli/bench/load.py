@@ -144,7 +144,7 @@ class Consuming:
         deadline = time.monotonic() + _LIMIT
         while self._consumer.position is None:
             if time.monotonic() > deadline:
-                raise Failure(f"the server did not tell the end of {self._url}")
+                raise Failure(f"the server did not report the end of {self._url}")
             self._consumer.poll(_STEP)
 
     def __exit__(

@@ -1,4 +1,4 @@
-"""What ``lwp`` tells the shell, and what it says when something fails."""
+"""Exit codes of ``lwp``, and the line that it prints when something fails."""
 
 from enum import IntEnum
 from typing import Final

@@ -1,4 +1,4 @@
-"""What goes to stdout: records as bytes, results as JSON, tables for people."""
+"""Output on stdout: records as bytes, results as JSON, tables for people."""
 
 import json
 import os

@@ -26,10 +26,11 @@ from lance_sdk.cli.journal.progress import frames_bar
 @common_options
 @click.pass_context
 def repair(ctx: click.Context, slot: Path) -> None:
-    """Bring SLOT in order, as the next sender would.
+    """Repair SLOT, as the next sender would.
 
-    Damaged bytes are copied aside before they are cleared, damaged files are renamed to
-    *.corrupt; it says which frames are lost and how many are left. Ends with 1 when any is lost.
+    Damaged bytes are copied before they are cleared, and damaged files are renamed to *.corrupt.
+    The command says which frames are lost, and how many are left. The exit code is 1 when a frame
+    is lost.
     """
     from lance_sdk.journal.tools import repair as mend  # noqa: PLC0415 - loaded when needed
 
@@ -62,10 +63,10 @@ def repair(ctx: click.Context, slot: Path) -> None:
 @common_options
 @click.pass_context
 def trim(ctx: click.Context, slot: Path, upto: int, *, discard: bool, yes: bool) -> None:
-    """Give up the frames of SLOT up to a number: they will never be sent.
+    """Give up all frames of SLOT up to a number: they will never be sent.
 
-    For a frame that every server rejects. Copies stand in the dead-letter file afterwards. Ends
-    with 1 when a frame is lost: of a damaged one there is no whole copy.
+    Use it for a frame that every server rejects. Copies go to the dead-letter file. The exit code
+    is 1 when a frame is lost: of a damaged frame there is no whole copy.
     """
     from lance_sdk.journal.tools import trim as give_up  # noqa: PLC0415 - loaded when needed
 
@@ -94,10 +95,10 @@ def trim(ctx: click.Context, slot: Path, upto: int, *, discard: bool, yes: bool)
 @common_options
 @click.pass_context
 def unlock(ctx: click.Context, slot: Path) -> None:
-    """Let drainers take SLOT again: remove .failed and what a dead holder left.
+    """Let drainers take SLOT again: remove .failed and the files of a holder that has ended.
 
-    A slot that somebody holds is refused; the error names the process. Ends with 1 when a frame
-    of it is lost.
+    If a process holds the slot, the command refuses and names the process. The exit code is 1 when
+    a frame of the slot is lost.
     """
     from lance_sdk.journal import inspect  # noqa: PLC0415 - loaded when needed
     from lance_sdk.journal.tools import kind_of  # noqa: PLC0415 - likewise

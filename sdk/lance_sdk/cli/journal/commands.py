@@ -42,7 +42,7 @@ slot_argument = click.argument(
 @common_options
 @click.pass_context
 def sf(ctx: click.Context) -> None:
-    """Look after store-and-forward slots: LWP (*.sfl) and QWP (*.sfa) alike."""
+    """Inspect, drain and repair store-and-forward slots, of LWP (*.sfl) and QWP (*.sfa)."""
     require_command(ctx)
 
 
@@ -51,9 +51,9 @@ def sf(ctx: click.Context) -> None:
 @common_options
 @click.pass_context
 def inspect(ctx: click.Context, slot: Path) -> None:
-    """Show what SLOT holds, without its lock and without changing a byte.
+    """Show the contents of SLOT, without taking its lock and without changing a byte.
 
-    Ends with 1 when a frame is lost.
+    The exit code is 1 when a frame is lost.
     """
     from lance_sdk.journal import inspect as look  # noqa: PLC0415 - loaded when it is needed
     from lance_sdk.journal.tools import kind_of  # noqa: PLC0415 - likewise
@@ -76,9 +76,9 @@ def inspect(ctx: click.Context, slot: Path) -> None:
 @common_options
 @click.pass_context
 def verify(ctx: click.Context, slot: Path) -> None:
-    """Check every frame that waits in SLOT: its checksum and what it holds.
+    """Check every waiting frame of SLOT: its checksum and its contents.
 
-    Ends with 1 when anything is wrong; nothing is changed.
+    The command changes nothing. The exit code is 1 when anything is wrong.
     """
     from lance_sdk.journal.tools import verify as check  # noqa: PLC0415 - loaded when needed
 

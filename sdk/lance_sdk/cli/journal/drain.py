@@ -40,7 +40,7 @@ _SLICE = 0.2
     type=click.Choice(["create", "hold", "dead_letter"]),
     default="hold",
     show_default=True,
-    help="What becomes of frames whose topic does not exist.",
+    help="What to do with frames whose topic does not exist.",
 )
 @click.option(
     "--patience",
@@ -48,7 +48,7 @@ _SLICE = 0.2
     default="60s",
     show_default=True,
     metavar="TIME",
-    help="How long to go on without any frame being taken.",
+    help="How long to go on while the server accepts no frame.",
 )
 @click.option("--parallel", type=click.IntRange(1, 64), default=4, show_default=True)
 @common_options
@@ -62,11 +62,11 @@ def drain(
     patience: float,
     parallel: int,
 ) -> None:
-    """Send what waits in PATH, a slot or a folder of slots, to the server.
+    """Send the waiting frames of PATH, a slot or a folder of slots, to the server.
 
-    Slots that somebody holds, and slots of another protocol, are left alone. Ends with 1 when a
-    slot could not be drained, what was not taken stays in it; also when a frame is lost or became
-    a dead letter. A slot in which nothing waits is called empty, and no server is asked.
+    Slots that a process holds, and slots of another protocol, are left alone. The exit code is 1
+    when a slot could not be drained (the other frames stay in it), and when a frame is lost or
+    became a dead letter. A slot without waiting frames is called empty, and no server is asked.
     """
     from lance_sdk.journal.drainers import DrainerPool  # noqa: PLC0415 - loaded when needed
 
@@ -145,7 +145,7 @@ def _slots(path: Path, conf: str | None) -> "tuple[SlotKind, list[Path]]":
         return kind, list(orphans(path, kind))
     if found is not kind:
         hint = "--conf ws::addr=HOST:PORT" if found is SlotKind.QWP else "--url lance://HOST:PORT"
-        raise click.UsageError(f"{path} is a slot for {found.name}; say where to with {hint}")
+        raise click.UsageError(f"{path} is a slot for {found.name}; name its server with {hint}")
     return kind, [path]
 
 

@@ -18,16 +18,20 @@ from lance_sdk.cli.journal.commands import fail_if_lost, slot_argument
 
 @click.command(cls=Command)
 @slot_argument
-@click.option("--acked", is_flag=True, help="Also acknowledged frames that are still there.")
-@click.option("--dead-letters", is_flag=True, help="The dead-letter file instead of the frames.")
+@click.option(
+    "--acked", is_flag=True, help="Also print acknowledged frames that are still on the disk."
+)
+@click.option(
+    "--dead-letters", is_flag=True, help="Print the dead-letter file instead of the frames."
+)
 @common_options
 @click.pass_context
 def export(ctx: click.Context, slot: Path, acked: bool, dead_letters: bool) -> None:
-    """Write what waits in SLOT to stdout as JSON lines; nothing is changed.
+    """Print the waiting frames of SLOT as JSON lines, and change nothing.
 
-    One line for each record of an LWP slot, with fsn, topic, timestamp_ns, type and value; one
-    line for each frame of a QWP slot, with fsn and payload. Bytes are in base64. Ends with 1 when
-    a frame is lost.
+    There is one line for each record of an LWP slot, with fsn, topic, timestamp_ns, type and value,
+    and one line for each frame of a QWP slot, with fsn and payload. Bytes are in base64. The exit
+    code is 1 when a frame is lost.
     """
     output, lines, frames = Output(), 0, set()
     for each in _letters(slot) if dead_letters else _waiting(slot, acked=acked):

@@ -54,15 +54,17 @@ Examples:
 @click.option(
     "--consumer",
     metavar="NAME",
-    help="Go on where NAME stopped, and commit what was printed; needs --offsets.",
+    help="Go on where the consumer NAME stopped, and commit the printed records; needs --offsets.",
 )
 @click.option(
     "--offsets",
     metavar="STORE",
     help="Where positions are committed: server, file:DIR, sqlite:FILE, redis://…, postgresql://…",
 )
-@click.option("-f", "--follow", is_flag=True, help="Go on when the end is reached.")
-@click.option("-n", "--max-records", type=click.IntRange(min=1), help="Stop after so many.")
+@click.option("-f", "--follow", is_flag=True, help="Wait for new records at the end.")
+@click.option(
+    "-n", "--max-records", type=click.IntRange(min=1), help="Stop after this number of records."
+)
 @click.option(
     "-K", "--key-separator", metavar="TEXT", help="Print each record's key, and TEXT after it."
 )
@@ -87,14 +89,14 @@ def consume(
     on_damage: str,
     null: bool,
 ) -> None:
-    """Print the records of a topic, one a line, to its current end.
+    """Print the records of a topic, one per line, up to its present end.
 
-    With --json every line is an object: topic, offset, type, encoding, value, and where the
-    record has them key_encoding, key and timestamp_ns. The encoding is "utf-8" where value is
-    text, and "base64" where its bytes are not UTF-8.
+    With --json every line is an object with topic, offset, type, encoding and value, and, if the
+    record has them, key_encoding, key and timestamp_ns. The encoding is "utf-8" if the value is
+    text, and "base64" if its bytes are not UTF-8.
     """
     if (consumer is None) != (offsets is None):
-        raise click.UsageError("--consumer and --offsets go together; say both or neither")
+        raise click.UsageError("--consumer and --offsets go together; give both or neither")
     settings = current_settings()
     url = topic_url(target, settings)
     options = client_options(

@@ -50,7 +50,7 @@ Examples:
 
 @click.command(cls=Command, epilog=_EXAMPLES)
 @topic_argument
-@click.option("--create-topic", is_flag=True, help="Create the topic when it is not there.")
+@click.option("--create-topic", is_flag=True, help="Create the topic if it does not exist.")
 @click.option(
     "--type",
     "kind",
@@ -60,21 +60,27 @@ Examples:
     help="Record type; json also checks that every line is JSON.",
 )
 @click.option(
-    "--batch", type=_types.size, metavar="SIZE", help="When a batch is full  [default: 64KiB]"
+    "--batch",
+    type=_types.size,
+    metavar="SIZE",
+    help="Size at which a batch is full  [default: 64KiB]",
 )
 @click.option(
     "--linger",
     type=_types.time,
     metavar="TIME",
-    help="How long a batch waits for more  [default: 5ms]",
+    help="How long a batch waits for more records  [default: 5ms]",
 )
 @click.option(
     "--compression",
     type=click.Choice(["none", "lz4", "auto"]),
-    help="auto: where the server understands it and the batch gets smaller  [default: none]",
+    help="auto: if the server can decompress it and the batch gets smaller  [default: none]",
 )
 @click.option(
-    "-K", "--key-separator", metavar="TEXT", help="What stands before TEXT on a line is its key."
+    "-K",
+    "--key-separator",
+    metavar="TEXT",
+    help="The part of a line before TEXT is the record's key.",
 )
 @click.option("--key", metavar="TEXT", help="The key of every record.")
 @click.option("--stamp", is_flag=True, help="Store with each record the time at which it was read.")
@@ -95,10 +101,9 @@ def produce(
 ) -> None:
     """Store every line of stdin as one record.
 
-    A record holds the line's bytes as they are, without the newline. The command ends when
-    all are acknowledged, that is, durable at the server. With --key-separator, --key or
-    --stamp the record's type says that a key or a time is there, and no longer that the rest is
-    JSON.
+    A record has the bytes of the line, without the newline. The command ends when all records are
+    acknowledged, which means that they are durable on the server. With --key-separator, --key or
+    --stamp the record's type says that it has a key or a time, and no longer that the rest is JSON.
     """
     settings = current_settings()
     url = topic_url(target, settings)
@@ -128,7 +133,9 @@ def produce(
 
 def _has_key(separator: str | None, key: str | None) -> bool:
     if separator is not None and key is not None:
-        raise click.UsageError("--key and --key-separator exclude each other: say one of them")
+        raise click.UsageError(
+            "--key and --key-separator exclude each other; give only one of them"
+        )
     return separator is not None or key is not None
 
 

@@ -82,7 +82,7 @@ class RateLimiter:
         assert self._speed is not None
         when = record.timestamp_ns
         if when is None:
-            raise Failure(f"{record.where} tells no time; use --rate instead of --speed")
+            raise Failure(f"{record.where} has no time; use --rate instead of --speed")
         if self._first_ns is None:
             self._first_ns = when
         return self._began + (when - self._first_ns) / 1e9 / self._speed

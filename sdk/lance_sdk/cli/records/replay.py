@@ -57,22 +57,25 @@ Examples:
     default="beginning",
     show_default=True,
     metavar="PLACE",
-    help="Where to begin: as for lwp consume, or how many lines of a file to leave out.",
+    help="Where to begin: as for lwp consume, or, for a file, the number of lines to leave out.",
 )
-@click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="Records a second.")
+@click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="Records per second.")
 @click.option(
     "--speed",
     type=click.FloatRange(min=0, min_open=True),
-    help="As the records' own times say, so many times as fast; 1 is the original pace.",
+    help="Keep the pace that the records' own times have, multiplied by this number; 1 is "
+    "the original pace.",
 )
-@click.option("-n", "--max-records", type=click.IntRange(min=1), help="Stop after so many.")
+@click.option(
+    "-n", "--max-records", type=click.IntRange(min=1), help="Stop after this number of records."
+)
 @click.option(
     "--state",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Note here how far it is, and go on from there the next time.",
+    help="Keep the position in this file, and go on there the next time.",
 )
-@click.option("--create-topic", is_flag=True, help="Create TARGET when it is not there.")
+@click.option("--create-topic", is_flag=True, help="Create TARGET if it does not exist.")
 @common_options
 def replay(  # noqa: PLR0917 - click passes them by name
     source: str,
@@ -86,11 +89,12 @@ def replay(  # noqa: PLR0917 - click passes them by name
 ) -> None:
     """Store the records of SOURCE once more, in TARGET.
 
-    SOURCE is a topic, up to the end it has now, or a file with what lwp consume --json prints.
-    Types, keys, times and bytes stay what they are; offsets are those of TARGET.
+    SOURCE is a topic, which is read up to its present end, or a file with the output of lwp consume
+    --json. Types, keys, times and bytes do not change; offsets are those of TARGET.
 
-    With --state a run that was interrupted goes on where its acknowledged records end. What was
-    acknowledged after the last note is stored twice then: at most what one second sends.
+    With --state a run that was interrupted goes on where its acknowledged records end. Records that
+    were acknowledged after the position was last written are then stored twice: at most the records
+    that are sent in one second.
     """
     if rate is not None and speed is not None:
         raise click.UsageError("--rate and --speed both set the pace; leave out one")

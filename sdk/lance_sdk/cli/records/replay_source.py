@@ -1,4 +1,4 @@
-"""Where ``lwp replay`` takes records from: a topic, or lines of JSON."""
+"""Sources of ``lwp replay``: a topic, or lines of JSON."""
 
 import base64
 import binascii
@@ -87,7 +87,7 @@ def from_file(name: str, skipped: int) -> Iterator[list[ReplayedRecord]]:
         skipped: how many lines to leave out.
 
     Raises:
-        Failure: naming the line that is none.
+        Failure: a line is not a record; the message names it.
     """
     number = 0
     with _opened(name) as stream:
@@ -148,9 +148,9 @@ def _type(told: str | int) -> int:
         try:
             return RecordType[told.upper()]
         except KeyError:
-            raise ValueError(f"no record type {told!r}") from None
+            raise ValueError(f"not a record type: {told!r}") from None
     if isinstance(told, bool) or not 0 <= told <= 0xFF:
-        raise ValueError(f"no record type {told!r}")
+        raise ValueError(f"not a record type: {told!r}")
     return told
 
 
@@ -158,7 +158,7 @@ def _bytes(text: str, encoding: str) -> bytes:
     if encoding == "utf-8":
         return text.encode()
     if encoding != "base64":
-        raise ValueError(f"no encoding {encoding!r}")
+        raise ValueError(f"not an encoding: {encoding!r}")
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error as error:

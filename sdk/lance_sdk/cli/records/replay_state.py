@@ -1,4 +1,4 @@
-"""Where ``lwp replay`` notes how far it is."""
+"""The state file of ``lwp replay``."""
 
 import json
 from contextlib import suppress

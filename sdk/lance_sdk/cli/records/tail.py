@@ -37,18 +37,26 @@ Examples:
 @click.command(cls=Command, epilog=_EXAMPLES)
 @topic_argument
 @click.option(
-    "-n", "--lines", type=click.IntRange(min=0), help="How many to begin with  [default: 10]"
+    "-n",
+    "--lines",
+    type=click.IntRange(min=0),
+    help="Number of records to begin with  [default: 10]",
 )
 @click.option(
-    "--since", type=_types.time, metavar="TIME", help="Begin with all that are younger, e.g. 15m."
+    "--since",
+    type=_types.time,
+    metavar="TIME",
+    help="Begin with all records that are younger, e.g. 15m.",
 )
-@click.option("-f/-F", "--follow/--no-follow", "go_on", default=True, help="Go on at the end.")
+@click.option(
+    "-f/-F", "--follow/--no-follow", "go_on", default=True, help="Wait for new records at the end."
+)
 @common_options
 def tail(target: str | None, *, lines: int | None, since: float | None, go_on: bool) -> None:
-    """Print the last records of a topic, then those that come.
+    """Print the last records of a topic, then new ones.
 
-    The last records are looked for by time, first those of the last second, then further back;
-    from a server that cannot find a place by time the whole topic is read.
+    The command finds the last records by their time: first those of the last second, then further
+    back. If the server cannot find an offset by time, the whole topic is read.
     """
     if lines is not None and since is not None:
         raise click.UsageError("--lines and --since both say where to begin; leave out one")

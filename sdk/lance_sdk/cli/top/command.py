@@ -27,25 +27,29 @@ _TIMEOUT: Final = 5.0
 
 @click.command(cls=Command)
 @click.argument("addresses", metavar="[HOST:PORT]...", nargs=-1)
-@click.option("--once", is_flag=True, help="Show one moment, and end.")
+@click.option("--once", is_flag=True, help="Show the figures once, and end.")
 @click.option(
-    "--interval", type=_types.time, default="1s", show_default=True, help="Time between two."
+    "--interval",
+    type=_types.time,
+    default="1s",
+    show_default=True,
+    help="Time between two updates.",
 )
 @click.option(
     "--rows",
     type=click.IntRange(min=1),
     default=10,
     show_default=True,
-    help="How many topics, consumers and connections are shown at most.",
+    help="Show at most this number of topics, consumers and connections.",
 )
 @consumer_names_option
 @common_options
 def top(addresses: tuple[str, ...], once: bool, interval: float, rows: int) -> None:
-    """Show what servers do, again and again, until Ctrl-C.
+    """Show topics, rates, lag and connections of servers, and update them until Ctrl-C.
 
-    HOST:PORT is a server's HTTP port (lance-server --http), 127.0.0.1:9090 where none is given;
-    give those of all nodes for a cluster. Where the output is not a terminal, one moment is shown.
-    With --json each moment is one line.
+    HOST:PORT is the HTTP port of a server (lance-server --http); the default is 127.0.0.1:9090. For
+    a cluster, give the ports of all nodes. If the output is not a terminal, the figures are shown
+    once. With --json each update is one line.
     """
     asked = tuple(dict.fromkeys(addresses or (_DEFAULT,)))
     settings = current_settings()

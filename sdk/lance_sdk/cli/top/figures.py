@@ -1,4 +1,4 @@
-"""What ``lwp top`` shows of servers at one moment, from the ``/status.json`` of each."""
+"""The figures that ``lwp top`` shows, from the ``/status.json`` of each server."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -244,7 +244,7 @@ class AsyncFluvioClient:
                 await self._drop(shared, driver)
             if shared.driver is None:
                 shared.driver = await self.connect(server, address)
-            if self._closed:  # meanwhile
+            if self._closed:  # while it connected
                 await self._drop(shared, shared.driver)
                 raise ClosedError("the client was closed while it connected; make a new one")
             return shared.driver

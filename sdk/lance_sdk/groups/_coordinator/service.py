@@ -95,7 +95,7 @@ class GroupService:
         return f"<GroupService groups={len(self.groups)} store={self.store!r}>"
 
     async def answer(self, command: int, payload: Buffer, link: CoordinatorLink) -> Answer | None:
-        """Answer a request; None when the command is none of a group's."""
+        """Answer a request; None when the command does not belong to groups."""
         handler = self._handlers.get(command)
         if handler is None:
             return None

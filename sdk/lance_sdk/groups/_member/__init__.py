@@ -1,1 +1,1 @@
-"""What both APIs of a member, and of a consumer of several topics, are put together from."""
+"""Parts of a group's member and of a consumer of several topics, for both APIs."""

@@ -60,5 +60,5 @@ def _build_in_text(
     one = {**options, "dialect": "specified"}  # nothing is spoken in it, and no other is tried
     core = build_client(coordinator, one, make, kind)
     if core.config.token is not None:
-        raise ConfigError("token= of a coordinator: protocol='text' has no word for it")
+        raise ConfigError("token= of a coordinator: protocol='text' cannot carry it")
     return core

@@ -1,4 +1,4 @@
-"""What a member does with its topics, without waiting for anything: the same for both APIs."""
+"""A member's work on its topics, without waiting: the same for both APIs."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What a reader of several topics knows and decides without waiting: the same for both APIs."""
+"""State and decisions of a reader of several topics, without waiting: the same for both APIs."""
 
 import logging
 import math
@@ -283,7 +283,7 @@ class Membership(TopicsView):
             self._settings.subscription([TopicIdentity.of(topic) for topic in found])
         )
         self._wholes = wholes_of(found, self._settings.topics)
-        if self._wholes and self._settings.store is None:  # the text protocol has no word for it
+        if self._wholes and self._settings.store is None:  # the text protocol cannot carry it
             self._refresh_at = monotonic() + self._settings.refresh_interval
 
     def _added(self) -> tuple[TopicIdentity, ...]:

@@ -1,4 +1,4 @@
-"""What reads the topics of a member, put together: the same for both APIs."""
+"""The parts that read the topics of a member: the same for both APIs."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace

@@ -1,4 +1,4 @@
-"""What a member of a group is told, checked once for both APIs."""
+"""Settings of a member of a group, checked once for both APIs."""
 
 import os
 import socket
@@ -154,7 +154,7 @@ def _offsets(options: Mapping[str, Any]) -> Any:
 def _check_speakable(strategy: str, metadata: bytes) -> None:
     for name, value in (("strategy", strategy), ("metadata", metadata)):
         if value:
-            raise ConfigError(f"{name}={value!r}: protocol='text' has no word for it")
+            raise ConfigError(f"{name}={value!r}: protocol='text' cannot carry it")
 
 
 def _client() -> str:

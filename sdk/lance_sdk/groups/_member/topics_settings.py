@@ -1,4 +1,4 @@
-"""What a consumer of several topics is told, checked once for both APIs."""
+"""Settings of a consumer of several topics, checked once for both APIs."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the thread or task that reads a group's records waits for: that there is news."""
+"""Wakes the thread or task that reads a group's records when there is news."""
 
 from time import monotonic
 

@@ -1,4 +1,4 @@
-"""What a member's application is to be told, in order, and who waits for it."""
+"""Changes of the assignment, in order, that the member's application must still be told."""
 
 from collections import deque
 
@@ -51,7 +51,7 @@ class Changes:
         return self._gate
 
     def tell(self, change: Change) -> None:
-        """Put a change, unless nothing changed, behind the others."""
+        """Put a change after the others, unless nothing changed."""
         if parts := change.parts():
             self._waiting += parts
             self._open_gate()

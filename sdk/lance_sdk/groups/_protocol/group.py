@@ -394,7 +394,7 @@ class Group:
         present = {
             topic_id: name
             for topic_id, topic in self.topics.items()
-            for name in (topic.target, topic.owner)  # the owner counts where there is one
+            for name in (topic.target, topic.owner)  # an owner that is present replaces the target
             if name in self.members
         }
         try:

@@ -1,4 +1,4 @@
-"""What a group at its coordinator is made of: members, topics, and what members are told."""
+"""A group's state at its coordinator: members, topics, and assignments."""
 
 import math
 from collections.abc import Mapping

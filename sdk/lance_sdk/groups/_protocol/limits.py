@@ -1,4 +1,4 @@
-"""How much a coordinator takes in, and how it says no."""
+"""Limits of a coordinator, and how it refuses requests."""
 
 from dataclasses import dataclass
 

@@ -401,7 +401,7 @@ class MemberHandler(GroupCaller):
         revoked = [each for each in answer.revoked if each not in self._release_by]
         self._release_by.update(dict.fromkeys(revoked, now + answer.deadline_ms / 1000))
         lost = self._drop(answer.lost)
-        self._wants_sync = self._wants_sync or bool(lost)  # it may get them anew
+        self._wants_sync = self._wants_sync or bool(lost)  # it may get them again
         self.changes.tell(
             Change(
                 generation=answer.generation,
@@ -458,7 +458,7 @@ class MemberHandler(GroupCaller):
         return isinstance(error, NotAMember) or bool(taken)
 
     def _join_again(self, error: LanceError, now: float) -> None:
-        self._step_out(now)  # what it holds it brings along
+        self._step_out(now)  # it keeps its topics, and names them when it joins
         if self._joins >= _MAX_JOINS:
             self._give_up_for_good(forgotten(self._joins, error), now)
         elif self._joins > 1:

@@ -1,4 +1,4 @@
-"""What a member asks for, what it is told, and where it stands."""
+"""A member's subscription, its assignment, and its state."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -114,7 +114,7 @@ class MultiFetcher:
         """Read a topic no more."""
         fetch = self.fetches.pop(topic_id, None)
         if fetch is not None:
-            fetch.fetcher.seek("beginning", now)  # what is under way falls into tombstones
+            fetch.fetcher.seek("beginning", now)  # answers to requests in flight are dropped
             self._order.remove(fetch)
             self._unsettled = True
 
@@ -338,7 +338,7 @@ def end_told(call: PendingRequest) -> int:
     if call.error is not None:
         raise call.error.with_traceback(None)
     if call.value is None:
-        raise Unsupported("the server does not tell where topics end: lag is not known")
+        raise Unsupported("the server does not report where topics end, so the lag is unknown")
     return int(call.value)
 
 

@@ -1,4 +1,4 @@
-"""What a member has claimed in its offset store, where its coordinator keeps no offsets."""
+"""Claims of a member in its offset store, when its coordinator keeps no offsets."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass

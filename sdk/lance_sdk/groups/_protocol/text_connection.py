@@ -141,7 +141,9 @@ class TextConnection(Connection):
         """Take a whole answer; None while it is not."""
         data = bytes(self._input[: text.MAX_MESSAGE + 1])
         if not self._requests:
-            raise RemoteProtocolError(f"the coordinator sent {data[:40]!r} in answer to nothing")
+            raise RemoteProtocolError(
+                f"the coordinator sent {data[:40]!r}, which answers no request"
+            )
         heads = (*_HEADS, _LEFT)
         if len(data) > text.MAX_MESSAGE or not any(_agree(data, head) for head in heads):
             text.decode_answer(data)  # says what is wrong

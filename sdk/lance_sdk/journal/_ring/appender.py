@@ -106,7 +106,7 @@ class Appender:
     def rotate(self) -> Segment:
         """Begin the prepared segment; the lock is held."""
         state = self._state
-        assert state.ring.spare is not None
+        assert state.ring.spare is not None, "a spare is reserved before it is needed"
         created_us = state.ring.next_stamp(int(state.wall() * 1_000_000))
         state.slot.begin(state.ring.spare, state.ring.next_fsn, created_us, state.ring.oldest)
         active = state.ring.rotate()

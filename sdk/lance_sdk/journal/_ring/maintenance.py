@@ -1,4 +1,4 @@
-"""What happens beside appending and sending: reserving, syncing, trimming, folding."""
+"""Maintenance of the ring: reserving, syncing, trimming, folding."""
 
 from typing import Final
 

@@ -99,8 +99,10 @@ class Ring:
 
     def rotate(self) -> Segment:
         """Seal the active segment and put the spare in its place."""
-        assert self.spare is not None
+        assert self.spare is not None, "a spare is reserved before the active segment is full"
+        assert self.spare.base == self.next_fsn, "a segment begins with the next number"
         if self.active is not None:
+            assert self.active.stop <= self.next_fsn, "numbers only grow"
             self.sealed.append(self.active)
         self.active, self.spare = self.spare, None
         self.awaited = False
@@ -117,7 +119,7 @@ class Ring:
 
     def drop(self, segments: list[Segment]) -> None:
         """Forget the oldest segments."""
-        assert self.sealed[: len(segments)] == segments
+        assert self.sealed[: len(segments)] == segments, "the oldest segments go first"
         del self.sealed[: len(segments)]
 
     def holding(self, fsn: int) -> Segment | None:

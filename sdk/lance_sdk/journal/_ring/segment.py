@@ -108,6 +108,7 @@ class Segment:
 
     def begin(self, base: int, created_us: int) -> None:
         """Give an empty segment its place in the ring."""
+        assert self.end == FIRST_FRAME, "only a segment without frames gets a place"
         header = SegmentHeader(HAS_MANIFEST, base, created_us).encode()
         self._open_file.write(0, header)
         self.base = self.stop = base
@@ -190,6 +191,7 @@ class Segment:
 
     def folded(self, fsn: int) -> None:
         """Note that the frames up to ``fsn`` became one frame of that number."""
+        assert self.base <= fsn < self.stop, "the last of the folded frames is in the segment"
         self.base = fsn
         self.folds += 1
         first, *rest = self.current_spans()

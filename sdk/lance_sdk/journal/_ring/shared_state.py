@@ -1,4 +1,4 @@
-"""What producers, the network's thread and the two workers share, and the lock around it."""
+"""State that producers, the network's thread and the two workers share, and the lock around it."""
 
 import threading
 from collections import deque

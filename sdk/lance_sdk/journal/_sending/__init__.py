@@ -1,1 +1,1 @@
-"""What every store-and-forward sender is made of, whatever protocol carries its frames."""
+"""Parts of every store-and-forward sender, whatever protocol carries its frames."""

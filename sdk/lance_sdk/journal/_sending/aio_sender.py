@@ -1,4 +1,4 @@
-"""What every async store-and-forward sender shares: the twin of `_sending.sender`.
+"""Base of the async store-and-forward senders: the twin of `_sending.sender`.
 
 What may wait for the disk runs in a worker thread; what cannot wait runs where it is called.
 """

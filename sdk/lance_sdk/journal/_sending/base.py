@@ -1,4 +1,4 @@
-"""What the senders of both APIs share: their parts, and what can be read of them."""
+"""Code that the senders of both APIs share: their parts, and their counters."""
 
 from pathlib import Path
 

@@ -124,7 +124,7 @@ class SenderCore:
         return self.journal.acked_fsn - self._acked_before
 
     def attend(self, driver: ThreadDriver | TaskDriver) -> None:
-        """Have a driver tell what its sender leaves behind where nobody closes it."""
+        """Let a driver report the frames that its sender leaves when it is not closed."""
         driver.count_lost = self.lost_frames
         driver.count_delivered = self.count_delivered
         driver.tell_loss = self._end_unclosed

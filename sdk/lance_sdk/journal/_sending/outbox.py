@@ -1,4 +1,4 @@
-"""What a journal has for the network, and what the network says about it.
+"""The outbox: frames of a journal for the network, and the network's answers.
 
 No socket, no thread, no protocol: a transport asks for frames and passes answers on
 (`lance_sdk.journal.transport`). Acknowledgements may come for all frames up to one, or one by one
@@ -367,7 +367,7 @@ class Outbox:
                 self._end = self.journal.next_fsn
                 if self._cursor >= self._end:
                     self.idle = True
-                    if self._cursor >= self.journal.next_fsn:  # else it came in between
+                    if self._cursor >= self.journal.next_fsn:  # else a frame came in between
                         return None
                     continue
                 self._reader = self.journal.read_from(self._cursor)

@@ -1,4 +1,4 @@
-"""No more than so many connection attempts a second, whatever the other side does.
+"""Limits the connection attempts per second, whatever the other side does.
 
 Backoff that starts over with each connection lets a server that accepts and closes be dialled
 thousands of times a second. A transport resets its backoff upon acknowledgements only; this is the

@@ -1,4 +1,4 @@
-"""What every sync store-and-forward sender shares: opening, storing, waiting, closing.
+"""Base of the sync store-and-forward senders: opening, storing, waiting, closing.
 
 A protocol's sender derives from `ForwardingSender`, builds frames and hands them to `_store`.
 """

@@ -1,4 +1,4 @@
-"""Where a ring keeps its segments: a folder on disk, or memory."""
+"""Storage of a ring's segments: a folder on disk, or memory."""
 
 import math
 import struct

@@ -44,7 +44,7 @@ class Loaded:
     Attributes:
         symbols: the symbols of its valid chunks, in order.
         end: where the last valid chunk ends.
-        damage: what is wrong behind it, or "".
+        damage: the fault after it, or "".
     """
 
     symbols: list[str]

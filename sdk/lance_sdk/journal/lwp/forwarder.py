@@ -249,7 +249,7 @@ class Forwarder:
         batch = self._waiting.pop(batch_id, None)
         if batch is None:
             if batch_id not in self._answered:
-                text = f"the server acknowledged batch {batch_id:#x}, never sent (SF-35)"
+                text = f"the server acknowledged batch {batch_id:#x}, which was never sent (SF-35)"
                 raise RemoteProtocolError(text)
             return
         self._answered.append(batch_id)
@@ -274,7 +274,7 @@ class Forwarder:
         elif self._waiting:
             self._suspect(error, now)
         else:
-            raise RemoteProtocolError(f"the server sent an error in answer to nothing: {error}")
+            raise RemoteProtocolError(f"the server sent an error that answers no request: {error}")
 
     def _judge(self, batch_id: int, error: ServerError, now: float) -> None:
         batch = self._waiting.pop(batch_id)

@@ -39,7 +39,7 @@ def read_frame(frame: Outgoing) -> OutgoingBatch:
     try:
         return OutgoingBatch(frame, StoredBatch.decode(frame.payload))
     except DecodeError as error:
-        raise ValueError(f"no stored batch: {error}") from None
+        raise ValueError(f"not a stored batch: {error}") from None
 
 
 def unsupported(batch: OutgoingBatch, dialect: Dialect, *, allow_unsafe: bool) -> str:

@@ -1,4 +1,4 @@
-"""What an LWP slot knows beside its frames: whose batch ids it uses, and its topics (SF-32).
+"""Metadata of an LWP slot: whose batch ids it uses, and its topics (SF-32).
 
 All of it stands in ``.lwp-slot``, which is written again, and synced, whenever something is added:
 a topic is on disk before the first frame that needs it.

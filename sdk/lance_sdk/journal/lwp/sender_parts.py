@@ -1,4 +1,4 @@
-"""What the senders of both APIs have in common over LWP."""
+"""Code that the senders of both APIs share over LWP."""
 
 import random
 from typing import TYPE_CHECKING, Final
@@ -72,7 +72,7 @@ class LwpSenderParts:
         if topic is not None:
             return self.metadata.number(_checked(topic))
         if self._default is None and self._default_id is None:
-            raise ConfigError("which topic? Name one in the URL, or pass topic='...'")
+            raise ConfigError("no topic is given: name one in the URL, or pass topic='...'")
         return self.metadata.number(self._default or "", self._default_id)
 
 

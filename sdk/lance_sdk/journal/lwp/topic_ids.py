@@ -146,7 +146,7 @@ class TopicIds:
             done(None, now)
 
         def refused(error: ServerError, now: float) -> None:
-            if isinstance(error, TopicAlreadyExists):  # somebody was faster: look again soon
+            if isinstance(error, TopicAlreadyExists):  # another client created it: look again soon
                 self.asking = False
                 done(TopicMissing(str(error), hold=True, news=False), now)
             elif isinstance(error, InvalidTopicName):

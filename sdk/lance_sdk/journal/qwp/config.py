@@ -1,4 +1,4 @@
-"""From connect strings and arguments to the settings of a row sender."""
+"""Settings of a row sender, from connect strings and arguments."""
 
 import math
 import os

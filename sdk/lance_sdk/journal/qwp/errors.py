@@ -1,4 +1,4 @@
-"""What the QWP transport raises or reports, beside what every sender does."""
+"""Errors and reports of the QWP transport, in addition to those of every sender."""
 # ruff: noqa: N818 - these names say what happened; "Error" would repeat it
 
 from pathlib import Path

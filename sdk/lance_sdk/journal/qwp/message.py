@@ -1,4 +1,4 @@
-"""From rows to the QWP message that carries them."""
+"""Converts rows to the QWP message that carries them."""
 
 import struct
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a cell may hold: which column type a Python value gets, and how it is stored until flush.
+"""Values of a cell: the column type of each Python value, and how it is stored until flush.
 
 Most types follow from the value. The others are asked for with a function of this module, for
 example ``columns={"level": short(3)}``.

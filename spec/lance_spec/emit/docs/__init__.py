@@ -1,1 +1,1 @@
-"""What the documentation includes."""
+"""Generated parts of the documentation."""

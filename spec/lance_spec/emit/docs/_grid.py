@@ -1,4 +1,4 @@
-"""Where each field lies on a grid of 32-bit rows, for every kind of diagram."""
+"""Places of fields on a grid of 32-bit rows, for every kind of diagram."""
 
 from dataclasses import dataclass
 from itertools import groupby

@@ -1,4 +1,4 @@
-"""What finds the messages of nested families on connections, in Lua."""
+"""Finds the messages of nested families on connections, in Lua."""
 
 from typing import Final
 

@@ -174,7 +174,7 @@ def test_unknown_fields_are_passed_over() -> None:
 
 def test_another_class_is_refused() -> None:
     """The class that the producer takes is named, and what came instead."""
-    with pytest.raises(TypeError, match="values=Order takes such objects, not dict"):
+    with pytest.raises(TypeError, match="values=Order takes objects of this class, not dict"):
         Model(Order).encode({"id": 7})
 
 

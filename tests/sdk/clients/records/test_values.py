@@ -142,7 +142,7 @@ async def test_what_lwp_has_no_room_for_is_refused(
         ({}, {"a": 1}, "values='json'"),
         ({"values": "text"}, b"x", "takes text"),
         ({"values": "json"}, b"x", "not JSON serializable"),
-        ({"values": Protobuf(StringValue)}, b"x", "takes such messages"),
+        ({"values": Protobuf(StringValue)}, b"x", "takes messages of its class"),
     ],
 )
 async def test_values_of_the_wrong_kind_are_type_errors(

@@ -140,7 +140,7 @@ def test_frames_about_ingest_mean_nothing_to_a_client(client: Any) -> None:
     rig.wire.send(encode_backpressure(SPECIFIED))
     assert rig.session.connection.fault is None
     rig.wire.ack(7)
-    assert "acknowledged batch 0x7, never sent" in str(rig.session.connection.fault)
+    assert "acknowledged batch 0x7, which was never sent" in str(rig.session.connection.fault)
     rig.wire.hang_up()
     rig.wire.advance(0.1)
     rig.wire.connect()

@@ -441,7 +441,7 @@ def test_an_answer_to_nothing_ends_the_connection(producer: Any) -> None:
     rig.wire.connect()
     rig.wire.control(Command.TOPIC_RESPONSE, b"{}")
     rig.wire.hang_up()
-    assert "in answer to nothing" in str(rig.wire.events[-1].error)
+    assert "which answers no request" in str(rig.wire.events[-1].error)
 
 
 def test_error_bodies_are_understood_in_both_forms(producer: Any) -> None:

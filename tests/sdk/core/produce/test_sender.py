@@ -128,7 +128,7 @@ def test_an_ack_of_what_was_never_sent_is_the_peers_fault(producer: Any) -> None
     rig.wire.connect()
     rig.wire.ack(12345)
     rig.wire.hang_up()
-    assert "acknowledged batch 0x3039, never sent" in str(rig.wire.events[-1].error)
+    assert "acknowledged batch 0x3039, which was never sent" in str(rig.wire.events[-1].error)
 
 
 def test_a_refused_batch_fails_alone(producer: Any) -> None:

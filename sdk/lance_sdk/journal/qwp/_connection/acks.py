@@ -1,4 +1,4 @@
-"""From answers to frame numbers: which messages of a connection an answer is about.
+"""Maps answers to frame numbers: which messages of a connection an answer is about.
 
 Messages have no numbers on the wire; both sides count them from 0 (SF client section 7). An OK
 is about all messages up to its number. Where durable acknowledgements were granted it settles

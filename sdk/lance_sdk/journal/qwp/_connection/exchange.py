@@ -1,4 +1,4 @@
-"""What travels on one connection once it is open: dictionary, frames, answers, signs of life."""
+"""The messages on one open connection: dictionary, frames, answers, pings."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence

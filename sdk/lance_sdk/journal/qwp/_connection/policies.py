@@ -1,4 +1,4 @@
-"""What a QWP host does, and what the sender does then: one table for code, page and tests.
+"""Events of a QWP host, and the sender's reactions: one table for code, page and tests.
 
 Statuses follow section 14 of the SF client document, closes follow section 15 (SF-37). Where a
 rule differs from the document, `Rule.differs` says how and names the row of the register with the

@@ -1,4 +1,4 @@
-"""What a sender asks for in the upgrade, and what it was granted (SF client section 8)."""
+"""The upgrade request of a sender, and the server's answer (SF client section 8)."""
 
 import base64
 from dataclasses import dataclass
