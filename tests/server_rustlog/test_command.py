@@ -25,7 +25,10 @@ def test_the_dialect_is_an_option(tmp_path: Path) -> None:
     [
         (["--rustlog-dialect", "xml"], "'xml' is not one of"),
         (["--rustlog", "nonsense"], "is not an address"),
-        (["--rustlog", "127.0.0.1:0", "--trust-records"], "--rustlog does not go with --trust-records"),
+        (
+            ["--rustlog", "127.0.0.1:0", "--trust-records"],
+            "--rustlog does not go with --trust-records",
+        ),
         (["--rustlog", "127.0.0.1:0", "--auth-token-file", "TOKENS"], "does not go with tokens"),
     ],
 )
