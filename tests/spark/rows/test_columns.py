@@ -4,22 +4,28 @@ import contextlib
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lance_conformance.client.scripted.received_frame import ReceivedFrame
+from lance_conformance.client.scripted.rules import rules
+from lance_conformance.dialect import SPECIFIED
+from lance_conformance.wire.frame import Flag, Frame
 from lance_sdk import Record
 from lance_sdk.errors import ConfigError, UndecodableRecord
 from lance_sdk.spark.errors import DataDamaged, SinkError
 from lance_sdk.spark.rows.column_names import TYPES, Origin
 from lance_sdk.spark.rows.columns import Parted, arrow_schema, check_schema, to_batch
 from lance_sdk.spark.rows.encoding import check_columns, frames_of
+from lance_sdk.spark.rows.keyed_columns import malformed_records
 from lance_sdk.spark.rows.null_times import null_times, warned
 from lance_sdk.values.keyed import join, split
 from lance_spec.enums import RecordType
 from lance_spec.errors import DecodeError
-from lance_spec.records import decode_records, encode_record
+from lance_spec.records import decode_records, encode_record, record_bounds
 
 RECORDS = st.lists(st.tuples(st.integers(0x80, 0xFE), st.binary(max_size=60)), max_size=30)
 HERE = Origin("orders", 1000, "0_1.lnc")
@@ -244,6 +250,29 @@ def test_rows_come_back_as_they_were_written(
         columns["type"] = pa.array([row["type"] for row in found], pa.int32())
 
 
+RECORD_RULES = ("payload-there", "record-chain", "record-count", "reserved-type", "null-length")
+
+
+@given(records_of_all_types, st.permutations(["key", "value", "ts_ns"]))
+def test_what_is_written_the_audit_and_the_kit_accept(
+    said: list[tuple[bytes | None, bytes | None, int | None]], order: list[str]
+) -> None:
+    """Whatever the order of the columns is: an audit finds nothing, and the kit's rules hold."""
+    columns = dict(zip(("key", "value", "ts_ns"), zip(*said, strict=True), strict=False))
+    types = {"key": pa.binary(), "value": pa.binary(), "ts_ns": pa.int64()}
+    arrays = {name: pa.array(columns.get(name, ()), types[name]) for name in order}
+    for frame in frames_of(pa.RecordBatch.from_pydict(arrays), "t", 40):
+        bounds = np.frombuffer(record_bounds(frame.payload), np.int64)
+        assert malformed_records(memoryview(frame.payload), bounds) == []
+        sent = Frame(
+            flags=Flag.BATCH_MODE, batch_id=1, record_count=frame.count, payload=frame.payload
+        )
+        seen = ReceivedFrame(0, sent, b"", (), 0)
+        assert {
+            name: rules()[name].judge(seen, SPECIFIED) for name in RECORD_RULES
+        } == dict.fromkeys(RECORD_RULES, "")
+
+
 @given(records_of_all_types)
 def test_columns_say_what_a_record_taken_apart_says(
     said: list[tuple[bytes | None, bytes | None, int | None]],
@@ -328,6 +357,7 @@ def test_keys_and_times_are_put_before_the_value() -> None:
         ({"value": [b"x"], "ts_ns": [5], "type": [3]}, "says 3, .* make it 17"),
         ({"value": [b"x"], "type": [1.9]}, "must be an integer"),
         ({"value": [b"x"], "type": [256]}, "not from 0 to 255"),
+        ({"value": [b"x", b"y"], "type": [1, 0]}, "row 1 of a batch: type 0 is reserved"),
         ({"value": [b""], "key": [b"k"]}, "is a tombstone"),
         ({"value": [b"x"], "ts_ns": [-1]}, "before 1970"),
         ({"value": [b"x"], "timestamp": [5]}, "must be a timestamp"),

@@ -20,6 +20,7 @@ _IGNORED: Final = frozenset({"offset", "size", "segment", "crc_ok", "raw"})
 """Columns that reading gives and writing decides again, so that what was read can be written."""
 _RAW: Final = int(RecordType.RAW_DATA)
 _NULL: Final = int(RecordType.NULL)
+_RESERVED: Final = 0
 _BYTE: Final = 0xFF
 _LONGEST_KEY: Final = 0xFFFF
 _BOUND_TYPES: Final = np.array([*sorted(int(kind) for kind in KEYED), _NULL], np.uint8)
@@ -244,6 +245,12 @@ def _agreed(
     missing = _nulls(said)
     types = pc.fill_null(said, 0).to_numpy(zero_copy_only=False).astype(np.uint8)
     types = np.where(missing, kinds, types).astype(np.uint8)
+    _refuse(
+        types == _RESERVED,
+        types,
+        "is reserved (LWP section 8.2); write 1, or copy records as they are with "
+        "recordFormat=stored",
+    )
     bound = parted | gone | np.isin(types, _BOUND_TYPES)
     wrong = bound & (types != kinds)
     if wrong.any():
