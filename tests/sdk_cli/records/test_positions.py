@@ -86,6 +86,26 @@ def test_keys_stand_before_the_separator(lwp: Call) -> None:
     assert lines(lwp("consume", "t")) == ["1", "2=3", "4"]
 
 
+def test_keys_are_the_bytes_that_were_typed(server: Any, lwp: Call) -> None:
+    """Also where they are not text, as Python reads them from the command line."""
+    typed = os.fsdecode(b"\xff")
+    assert lwp("produce", "t", "--create-topic", "--key", typed, stdin="1\n").exit_code == 0
+    assert lwp("produce", "t", "-K", typed, stdin=b"a\xff2\n").exit_code == 0
+    with Consumer(f"{server.url}/t", stop_at_end=True) as consumer:
+        assert [(record.key, record.value) for record in consumer] == [
+            (b"\xff", b"1"),
+            (b"a", b"2"),
+        ]
+    assert lwp("consume", "t", "-K", typed).stdout_bytes == b"\xff\xff1\na\xff2\n"
+
+
+def test_an_empty_separator_is_wrong_usage(lwp: Call) -> None:
+    """No line could be divided there."""
+    result = lwp("produce", "lance://h/t", "-K", "", stdin="a\n")
+    assert result.exit_code == 2
+    assert "--key-separator is empty" in result.stderr
+
+
 def test_a_line_without_a_key_is_named(server: Any, lwp: Call) -> None:
     """Those before it are stored."""
     result = lwp("produce", "t", "--create-topic", "-K", "=", stdin="a=1\nb\n")

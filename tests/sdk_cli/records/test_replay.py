@@ -165,6 +165,13 @@ def test_a_line_that_is_no_record_is_named(
     assert complaint in result.stderr
 
 
+def test_a_file_that_is_not_there_is_named(lwp: Call) -> None:
+    """A topic cannot have such a name."""
+    result = lwp("replay", "records/none.jsonl", "lance://h/b")
+    assert result.exit_code == 2
+    assert "there is no file records/none.jsonl" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -1,5 +1,6 @@
 """``lwp consume``: records on stdout, one a line."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -171,7 +172,7 @@ class _Whole:
 
 
 def _lines(key_separator: str | None, *, null: bool) -> Callable[["RecordBatch"], bytes]:
-    between = None if key_separator is None else key_separator.encode()
+    between = None if key_separator is None else os.fsencode(key_separator)
     return partial(as_lines, separator=b"\0" if null else b"\n", key_separator=between)
 
 

@@ -1,5 +1,6 @@
 """Keys and times that stand before a record's value (LWP section 8.3)."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -55,8 +56,8 @@ def keyed(
     from lance_sdk.values.keyed import join  # noqa: PLC0415 - as above
 
     number = 0
-    between = None if separator is None else separator.encode()
-    common = None if same_key is None else same_key.encode()
+    between = None if separator is None else os.fsencode(separator)  # the bytes that were typed
+    common = None if same_key is None else os.fsencode(same_key)
     for batch in batches:
         now = None if clock_ns is None else clock_ns()
         done: list[bytes] = []

@@ -136,6 +136,8 @@ def _has_key(separator: str | None, key: str | None) -> bool:
         raise click.UsageError(
             "--key and --key-separator exclude each other; give only one of them"
         )
+    if separator is not None and not separator:
+        raise click.UsageError("--key-separator is empty: say what stands between key and value")
     return separator is not None or key is not None
 
 

@@ -14,6 +14,7 @@ from lance_sdk.cli._complete import topic_names
 from lance_sdk.cli._sections import Command
 from lance_sdk.cli._settings import Settings, common_options, current_settings
 from lance_sdk.cli._target import client_options, topic_url
+from lance_sdk.cli.console.exit_codes import printable
 from lance_sdk.cli.console.output import print_json
 from lance_sdk.cli.console.progress import Meter, progress
 from lance_sdk.cli.console.streams import tell
@@ -123,6 +124,8 @@ def _records(
         if isinstance(start, int):
             return from_file(source, start)
         raise click.UsageError(f"--from {start} is for topics; a file takes a number of lines")
+    if "://" not in source and "/" in source:
+        raise click.UsageError(f"there is no file {printable(source)}")
     settings = current_settings()
     url = topic_url(source, settings)
     if str(url) == str(target):
