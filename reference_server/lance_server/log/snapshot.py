@@ -45,6 +45,9 @@ _ATTEMPTS: Final = 3
 _NO_LINKS: Final = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP})
 """Errors where a file is copied that cannot be linked."""
 
+_NO_NAMES: Final = frozenset({"", ".."})
+"""What the last part of a path may be that names no new folder."""
+
 LinkFile = Callable[[Path, Path], None]
 """Gives a file a second name."""
 
@@ -382,15 +385,24 @@ class SnapshotMaker(ABC):
             link: gives a file a second name.
 
         Raises:
-            ConfigError: it is inside the data directory, or another one is being made.
+            ConfigError: it is inside the data directory or has no name, or another one is being
+                made.
         """
         if self.under_way is not None:
             raise ConfigError("a snapshot is being made; wait for its end")
         if not target.is_absolute() or target.resolve().is_relative_to(self._data_dir.resolve()):
             raise ConfigError(f"'{target}' must be an absolute path outside of the data directory")
+        if target.name in _NO_NAMES:
+            raise ConfigError(
+                f"'{target}' must end with the name of a folder that is not there yet"
+            )
         outcome = self.under_way = Completion()
         outcome.wake(self._end)
-        self._make(target, storage or PwritevStorage(), link, outcome)
+        try:
+            self._make(target, storage or PwritevStorage(), link, outcome)
+        except BaseException:  # it has not begun: topics must not wait for its end
+            self._end()
+            raise
         return outcome
 
     @abstractmethod

@@ -279,6 +279,36 @@ def test_two_snapshots_are_not_made_at_once() -> None:
         take(log, disk)
 
 
+@pytest.mark.parametrize("target", ["/", "/copies/.."])
+def test_a_snapshot_without_a_name_is_refused(target: str) -> None:
+    """And holds up neither the next one nor a deletion."""
+    disk = MemoryStorage()
+    log = LogDriver(disk, options=OPTIONS)
+    with pytest.raises(ConfigError, match="name of a folder"):
+        log.engine.snapshots.take(Path(target), disk, no_links)
+    assert log.engine.snapshots.under_way is None
+    report = take(log, disk)
+    log.scheduler.run_all()
+    assert report.result().topics == 1
+
+
+def test_a_snapshot_that_cannot_begin_holds_up_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever kept it from beginning."""
+    disk = MemoryStorage()
+    log = LogDriver(disk, options=OPTIONS)
+
+    def refuse(*_arguments: object) -> None:
+        raise ValueError("it cannot begin")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(log.engine.snapshots, "_make", refuse)
+        with pytest.raises(ValueError, match="it cannot begin"):
+            take(log, disk)
+    report = take(log, disk)
+    log.scheduler.run_all()
+    assert report.result().topics == 1
+
+
 @pytest.mark.parametrize("name", ["one", "one.partial"])
 def test_nothing_is_replaced_by_a_snapshot(name: str) -> None:
     """A folder that is there stays as it is."""
