@@ -185,14 +185,17 @@ def replay_(
     """Write the records of an archive in DIR to the server of --url, each topic in its order."""
     options = _writing(more, topic, create_topic=create_topic)
     from lance_sdk.spark.pipelines import replay  # noqa: PLC0415 - heavy, and an extra
-    from lance_sdk.spark.pipelines.archive_reader import archived_topics  # noqa: PLC0415 - likewise
-    from lance_sdk.spark.pipelines.replay import check_replay  # noqa: PLC0415 - likewise
+    from lance_sdk.spark.pipelines.archive_files import committed_bytes  # noqa: PLC0415 - likewise
+    from lance_sdk.spark.pipelines.replay import (  # noqa: PLC0415 - likewise
+        check_replay,
+        needs_spark,
+    )
 
     check_replay(options)
-    archived = None if where else archived_topics(source)
-    if archived is None and engine == "auto":
+    size = committed_bytes(source)
+    if engine == "auto" and (size > _SMALL or needs_spark(source, where)):
         engine = "spark"
-    workers = _engine_for(engine, sum(each.bytes for each in archived or ()))
+    workers = _engine_for(engine, size)
     with workers as spark, frames_bar("replaying", "records") as tell:
         found = replay(spark, source, options, condition=where, dry_run=dry_run, tell=tell)
     if current_settings().json:

@@ -89,6 +89,19 @@ def committed_files(archive: str) -> list[str]:
     return _files_there(_noted_lines(archive), archive)
 
 
+def committed_bytes(archive: str) -> int:
+    """Return how large the files of an archive are that Spark has committed, by its notes.
+
+    Args:
+        archive: folder of the archive.
+
+    Raises:
+        ConfigError: the notes cannot be read.
+        OSError: likewise.
+    """
+    return sum(int(line.get("size", 0)) for line in _noted_lines(archive))
+
+
 def _noted_lines(archive: str) -> list[dict[str, Any]]:
     return [line for entry in notes_of(archive) for line in noted_files(entry)]
 

@@ -91,6 +91,15 @@ def replay(
     return found
 
 
+def needs_spark(source: str, condition: str | None) -> bool:
+    """Whether only Spark can replay an archive; reads the offsets in its files.
+
+    Raises:
+        LanceError: a file of the archive cannot be read.
+    """
+    return condition is not None or archived_topics(source) is None
+
+
 def _replay_here(
     source: str,
     options: Options,
@@ -108,7 +117,11 @@ def _replay_here(
     if topics is None:
         raise ConfigError(
             f"{source}: only Spark can replay it: "
-            + ("a condition is SQL" if condition else "its files are none, or not in order")
+            + (
+                "a condition is SQL"
+                if condition is not None
+                else "its files are none, or not in order"
+            )
         )
     found = Replayed({topic.name: topic.records for topic in topics})
     if not dry_run and found.records:
