@@ -64,7 +64,8 @@ class AsyncTopicsConsumer(TopicsView):
         url: where the topics are; a topic in it is read where ``topics`` names none.
         topics: names or numbers; the name of a partitioned topic stands for its partitions.
         pattern: a regular expression: topics whose whole name fits are read, too, and those
-            that are created later. It also fits the partitions of a topic whose name fits.
+            that are created later. It also fits the partitions of a topic whose name fits. One
+            that is deleted is left when the next look finds that it is gone.
         refresh_interval: seconds between two looks for topics that fit the pattern, and for
             partitions that the named topics got; what comes late is read from its beginning.
         max_poll_records: most records that a batch of `poll` or `batches` has; 0 leaves batches
@@ -259,8 +260,18 @@ class AsyncTopicsConsumer(TopicsView):
         found = self._reading.found(self._reader.look(MultiFetcher.found))
         await self._save_unattended([*found, *self._reading.automatic(monotonic())])
         if (topics := self._look_around()) is not None:
+            await self._let_go(self._gone(topics, self._settings.topics))
             later = fitting(topics, self._wholes, self._settings.pattern)
             await self._take_up(later, late=True)
+
+    async def _let_go(self, topics: Sequence[TopicIdentity]) -> None:
+        """Read topics no more; others of their names may come."""
+        self._stop_reading(topics)
+        self._reading.drop(topics)
+        for topic in topics:
+            _log.info("%r: topic %r was deleted, and is not read any more", self, topic.label)
+            if self._store is not None:
+                await self._store.release(self._settings.group, topic)
 
     async def _save_unattended(self, commits: Sequence[Commit]) -> None:
         """Commit; what can be tried again is tried again at the next automatic commit."""

@@ -59,7 +59,8 @@ class TopicsConsumer(TopicsView):
         url: where the topics are; a topic in it is read where ``topics`` names none.
         topics: names or numbers; the name of a partitioned topic stands for its partitions.
         pattern: a regular expression: topics whose whole name fits are read, too, and those
-            that are created later. It also fits the partitions of a topic whose name fits.
+            that are created later. It also fits the partitions of a topic whose name fits. One
+            that is deleted is left when the next look finds that it is gone.
         refresh_interval: seconds between two looks for topics that fit the pattern, and for
             partitions that the named topics got; what comes late is read from its beginning.
         max_poll_records: most records that a batch of `poll` or `batches` has; 0 leaves batches
@@ -256,8 +257,18 @@ class TopicsConsumer(TopicsView):
         found = self._reading.found(self._reader.look(MultiFetcher.found))
         self._save_unattended([*found, *self._reading.automatic(monotonic())])
         if (topics := self._look_around()) is not None:
+            self._let_go(self._gone(topics, self._settings.topics))
             later = fitting(topics, self._wholes, self._settings.pattern)
             self._take_up(later, late=True)
+
+    def _let_go(self, topics: Sequence[TopicIdentity]) -> None:
+        """Read topics no more; others of their names may come."""
+        self._stop_reading(topics)
+        self._reading.drop(topics)
+        for topic in topics:
+            _log.info("%r: topic %r was deleted, and is not read any more", self, topic.label)
+            if self._store is not None:
+                self._store.release(self._settings.group, topic)
 
     def _save_unattended(self, commits: Sequence[Commit]) -> None:
         """Commit; what can be tried again is tried again at the next automatic commit."""

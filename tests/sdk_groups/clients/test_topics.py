@@ -3,6 +3,7 @@
 import inspect
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,10 +20,12 @@ from lance_sdk.errors import (
     InvalidPayload,
     NotOpenError,
     TopicAlreadyExists,
+    TopicDeleted,
     TopicNotFound,
     Unsupported,
     UsageError,
 )
+from lance_sdk.offsets import FileStore
 from lance_sdk.partitions import PartitionedProducer, partition_of
 from lance_sdk.testing import FakeServer
 from lance_server.embedded import EmbeddedServer
@@ -344,6 +347,52 @@ def test_a_producer_of_given_names_looks_for_no_others(server: EmbeddedServer) -
     ) as producer:
         producer.send(b"value")
         assert producer._watch is None
+
+
+async def test_a_topic_of_a_pattern_may_be_deleted_and_created_again(
+    make: Callable[..., Any], client: Client, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    """The consumer lets the first one go, with what it holds for it, and reads the second."""
+    name = uuid4().hex[:8]
+    options = {"offsets": f"file:{tmp_path}", "consumer": "app", "refresh_interval": 0.02}
+    append(server.url, name, 1)
+    async with make("TopicsConsumer", pattern=name, **options) as consumer:
+        assert (await consumer.poll(10.0)).count == 1
+        [first] = consumer.assignment
+        client.delete_topic(name)
+        with fail_after(30):
+            while consumer.assignment:
+                with suppress(TopicDeleted):
+                    await consumer.poll(0.01)
+        assert consumer.errors == {}
+        store = FileStore(tmp_path)
+        store.claim("app", first)  # nobody has it
+        store.forget("app", first)
+        store.close()
+        append(server.url, name, 2)
+        with fail_after(30):
+            assert [record.value for record in await consumer.poll(20.0)] == [b"0", b"1"]
+
+
+async def test_a_deleted_topic_that_was_named_is_an_error(
+    make: Callable[..., Any], client: Client, server: EmbeddedServer
+) -> None:
+    """Until the application acts; the look for topics of the pattern changes nothing about it."""
+    name, other = uuid4().hex[:8], uuid4().hex[:8]
+    append(server.url, name, 1)
+    async with make(
+        "TopicsConsumer", [name], pattern=f"{other}|{name}", refresh_interval=0.02
+    ) as consumer:
+        assert (await consumer.poll(10.0)).count == 1
+        client.delete_topic(name)
+        with fail_after(30):
+            while not consumer.errors:
+                with suppress(TopicDeleted):
+                    await consumer.poll(0.01)
+        append(server.url, other, 1)
+        await consumer.pause(name)
+        assert (await consumer.poll(20.0)).topic == other
+        assert [topic.label for topic in consumer.errors] == [name]
 
 
 async def test_positions_are_committed_for_each_topic(

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from time import monotonic
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from lance_sdk._api.consumer_core import as_start
 from lance_sdk._errors.base import LanceError
-from lance_sdk.errors import UsageError
+from lance_sdk.errors import TopicDeleted, TopicNotFound, UsageError
 from lance_sdk.groups._member.topics_settings import fitting, new_topics, wholes_of
 from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher
 from lance_sdk.groups.stats import GroupStats
@@ -200,6 +200,20 @@ class TopicsView:
         """
         start = self._settings.start
         return "beginning" if start == "end" and topic.id in self._late else start
+
+    def _gone(
+        self, listed: "Sequence[TopicInfo]", named: Collection[str | int]
+    ) -> list[TopicIdentity]:
+        """Return topics that are deleted and read to their end, and that nobody named."""
+        there = {topic.id for topic in listed}
+        return [
+            topic
+            for topic, error in self.errors.items()
+            if topic.id not in there
+            and isinstance(error, TopicDeleted | TopicNotFound)
+            and not {topic.id, topic.label} & set(named)
+            and topic.label.rpartition("-")[0] not in self._wholes
+        ]
 
     def _stop_reading(self, topics: Sequence[TopicIdentity]) -> None:
         def remove(core: MultiFetcher, now: float) -> None:
