@@ -70,10 +70,13 @@ _KAFKA: Final = {
     "fetchoffset.numretries": "requestTimeout",
 }
 """What the Kafka connector calls it, and what it is here."""
+_NO_GROUP: Final = (
+    "a query is known by its checkpoint, and commits as a group where commitGroup names one"
+)
 _NOT_HERE: Final = {
     "includeheaders": "records of LWP have no headers",
-    "groupidprefix": "a query is known by its checkpoint",
-    "kafka.group.id": "a query is known by its checkpoint",
+    "groupidprefix": _NO_GROUP,
+    "kafka.group.id": _NO_GROUP,
 }
 """What the Kafka connector has, and why there is nothing like it."""
 

@@ -30,6 +30,7 @@ def test_one_topic_or_several(said: str) -> None:
         ("subscribe", "the Kafka connector's; here it is 'topics'"),
         ("kafka.bootstrap.servers", "here it is 'servers'"),
         ("includeHeaders", "records of LWP have no headers; leave it out"),
+        ("kafka.group.id", "commits as a group where commitGroup names one; leave it out"),
         ("zzz", "there are batchBytes"),
     ],
 )
