@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from lance_sdk._io import platform
-from lance_sdk._io.state_files import replace_files
+from lance_sdk._io.state_files import held, replace_files
 from lance_sdk.bridge.contract import CopyPosition
 from lance_sdk.bridge.endpoints import CopyIdentity
 from lance_sdk.errors import ConfigError
@@ -55,7 +54,7 @@ class CopyState:
         if path is None:
             yield state
             return
-        with _locked(path):
+        with held(path, "lwp bridge"):
             state._load(path)
             state._save()  # the identity counts from the first batch on
             yield state
@@ -142,21 +141,3 @@ def _without_secret(url: str) -> str:
     scheme, _, rest = url.partition("://")
     place, slash, topic = rest.partition("/")
     return f"{scheme}://{place.rpartition('@')[2]}{slash}{topic}"
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock beside a state file; it ends with the process at the latest."""
-    lock = path.with_name(f"{path.name}.lock")
-    try:
-        file = lock.open("a", encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write {lock}: {error.strerror}") from error
-    with file:
-        try:
-            platform.lock(file.fileno())
-        except BlockingIOError:
-            raise ConfigError(
-                f"another lwp bridge uses {path}; end it, or name another file"
-            ) from None
-        yield

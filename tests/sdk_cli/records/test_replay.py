@@ -10,6 +10,7 @@ import pytest
 from click.testing import Result
 
 from lance_sdk import Client, Consumer, Producer
+from lance_sdk._io.state_files import held
 from lance_sdk.cli.console.exit_codes import Failure
 from lance_sdk.cli.records.rate_limiter import RateLimiter
 from lance_sdk.testing import ManualClock
@@ -98,6 +99,14 @@ def test_a_topic_that_was_made_again_is_refused(server: Any, lwp: Call, tmp_path
     assert result.exit_code == 1
     assert "is the state of a replay of another topic again" in result.stderr
     assert [value for _, value in stored(f"{server.url}/copy")] == [b"1", b"2"]
+
+
+def test_two_replays_do_not_use_one_state(source: str, lwp: Call, tmp_path: Path) -> None:
+    """Each would store what the other one stores."""
+    with held(tmp_path / "state", "test"):
+        result = lwp("replay", source, "copy", "--state", str(tmp_path / "state"))
+    assert result.exit_code == 2
+    assert "another lwp replay uses" in result.stderr
 
 
 def test_the_state_of_an_earlier_release_names_no_topic(

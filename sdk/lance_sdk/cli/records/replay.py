@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from lance_sdk._io.state_files import held
 from lance_sdk.cli import _types
 from lance_sdk.cli._complete import topic_names
 from lance_sdk.cli._sections import Command
@@ -101,17 +102,18 @@ def replay(  # noqa: PLR0917 - click passes them by name
         raise click.UsageError("--rate and --speed both set the pace; leave out one")
     settings = current_settings()
     url = topic_url(target, settings)
-    noted = ReplayState.load(state, source, str(url))
-    records = _records(source, url, start if noted.place is None else noted.place, noted)
-    options = {"block_timeout": _PATIENT, **client_options(settings, url)}
-    limiter = RateLimiter(rate=rate, speed=speed)
-    meter = Meter()
-    bar = progress("replaying", meter, total=max_records, shown=not settings.quiet)
-    from lance_sdk import Producer  # noqa: PLC0415 - the network is loaded when it is needed
+    with nullcontext() if state is None else held(state, "lwp replay"):
+        noted = ReplayState.load(state, source, str(url))
+        records = _records(source, url, start if noted.place is None else noted.place, noted)
+        options = {"block_timeout": _PATIENT, **client_options(settings, url)}
+        limiter = RateLimiter(rate=rate, speed=speed)
+        meter = Meter()
+        bar = progress("replaying", meter, total=max_records, shown=not settings.quiet)
+        from lance_sdk import Producer  # noqa: PLC0415 - the network is loaded when it is needed
 
-    with bar, Producer(url, create_topic=create_topic, **options) as producer:
-        _send(producer, _limited(records, max_records), limiter, noted, meter)
-    _summarize(meter, noted, settings)
+        with bar, Producer(url, create_topic=create_topic, **options) as producer:
+            _send(producer, _limited(records, max_records), limiter, noted, meter)
+        _summarize(meter, noted, settings)
 
 
 def _records(
