@@ -36,7 +36,8 @@ def newer(tmp_path: Path) -> dict[str, str]:
     folder = tmp_path / "newer"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(NEWER)
-    return {**os.environ, "PYTHONPATH": str(folder)}
+    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def version_of(nodes: Nodes, number: int) -> int:

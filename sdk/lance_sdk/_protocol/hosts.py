@@ -98,8 +98,9 @@ class Hosts:
         """Move on to the next endpoint; return whether that completes a round."""
         self._trial = 0
         if self._leader is not None or self._referral is not None:
+            was_named = self._leader is not None
             self._leader, self._referral = self._referral, None
-            return True  # a pause, so that hosts which name each other cause no chase
+            return was_named  # a pause, so that hosts which name each other cause no chase
         self._given_up += 1
         self._cursor = (self._cursor + 1) % len(self._endpoints)
         return self._given_up % len(self._endpoints) == 0

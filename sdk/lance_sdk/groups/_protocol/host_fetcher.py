@@ -438,6 +438,9 @@ class HostSession(FetchSession):
         self._shared[:] = kept
         return [*super().take_events(), *told]
 
+    def _note_leader(self, error: ServerError) -> None:
+        """Stay: each topic goes by itself where another host has it."""
+
     def _resume(
         self, now: float, cause: Exception, delay: float, redirect: str | None = None
     ) -> None:

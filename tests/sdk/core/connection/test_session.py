@@ -285,7 +285,7 @@ def test_the_leader_is_followed(producer: Any) -> None:
     rig.wire.send(encode_keepalive(SPECIFIED))
     rig.wire.error(ErrorCode.NOT_LEADER, "not here", leader_addr="10.0.0.7:2000")
     rig.wire.hang_up()
-    rig.wire.advance(1.0)
+    rig.wire.advance(0.0)
     action = rig.wire.actions.pop()
     assert isinstance(action, Connect)
     assert (action.host, action.port) == ("10.0.0.7", 2000)
