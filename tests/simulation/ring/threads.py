@@ -1,7 +1,9 @@
 """What the ring takes from ``threading``, made of threads of the simulated world."""
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -25,7 +27,7 @@ class _Waiters:
         me = getcurrent()
         told = self._waiting[me] = []
         alarm = None
-        if timeout is not None:
+        if timeout is not None and timeout < SimThreading.TIMEOUT_MAX:
             alarm = self._world.call_later(timeout, lambda: self._give_up(me))
         self._world.wait()
         if alarm is not None:
@@ -129,6 +131,8 @@ class SimThread:
 class SimThreading:
     """Stands for the module ``threading``."""
 
+    TIMEOUT_MAX = threading.TIMEOUT_MAX
+
     def __init__(self, world: World) -> None:
         self._world = world
 
@@ -157,10 +161,13 @@ def simulated(world: World) -> Iterator[None]:
     """Let the ring use threads of a world inside a ``with`` block."""
     modules: tuple[Any, ...] = (shared_state, workers, side_files, dictionary)
     before = [module.threading for module in modules]
+    latch = workers.Latch
     for module in modules:
         module.threading = SimThreading(world)
+    workers.Latch = partial(SimEvent, world)  # type: ignore[assignment,misc]  # as above
     try:
         yield
     finally:
+        workers.Latch = latch  # type: ignore[misc]  # as above
         for module, right in zip(modules, before, strict=True):
             module.threading = right
