@@ -509,6 +509,26 @@ def test_a_dry_run_of_every_command_tells_and_changes_nothing(
 
 
 @pytest.mark.usefixtures("sessions")
+def test_all_that_a_command_says_is_ours(
+    produce: Fill, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    """Neither Java nor Spark puts a line before it, or behind."""
+    produce("orders", 100)
+    named = {"JAVA_TOOL_OPTIONS", "PYSPARK_PYTHON"}  # what the other tests have set
+    line = ["archive", str(server.data_dir), "--to", str(tmp_path / "archive")]
+    done = subprocess.run(
+        [sys.executable, "-m", "lance_sdk.cli", "pipeline", *line],
+        check=False,
+        timeout=280,
+        capture_output=True,
+        text=True,
+        env={name: value for name, value in os.environ.items() if name not in named},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("archived 100 records (4.5 kB)")
+
+
+@pytest.mark.usefixtures("sessions")
 def test_spark_submit_runs_the_same_commands(produce: Fill, server: EmbeddedServer) -> None:
     """Where its command line says; it puts warnings into standard output, before the object."""
     produce("orders", 100)

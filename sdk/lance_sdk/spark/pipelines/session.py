@@ -1,12 +1,15 @@
 """A Spark session on this machine, for who has none."""
 
+import atexit
 import multiprocessing
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -14,7 +17,7 @@ from lance_sdk.errors import ConfigError
 from lance_sdk.spark.cores import usable_cores
 from lance_sdk.spark.failures import own_errors
 from lance_sdk.spark.java import check_java
-from lance_sdk.spark.pipelines.gateway import start_java
+from lance_sdk.spark.pipelines.gateway import quick_python, start_java
 from lance_sdk.spark.snappy import snappy_options
 
 if TYPE_CHECKING:
@@ -25,7 +28,8 @@ LOG_LEVEL: Final = "LWP_SPARK_LOG"
 """Environment variable for how much Spark itself tells on standard error: ``error``, ``warn``."""
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """Where ``spark-submit`` tells a program how to reach the Java side."""
-_BRIEF: Final = "-XX:TieredStopAtLevel=1"
+_PYTHON: Final = "PYSPARK_PYTHON"
+_BRIEF: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -61,16 +65,41 @@ def local_session(
         return
     if LOG_LEVEL not in os.environ:  # else it writes each error down once more, with Java's trace
         PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
-    with tempfile.TemporaryDirectory(prefix="lwp-") as folder:
-        logging = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
-        java = (logging, snappy_options(Path(folder)), _BRIEF if brief else "")
+    logging = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+    java = (logging, _snappy(), _BRIEF if brief else "")
+    with ExitStack() as stack:
+        if _PYTHON not in os.environ:  # what is set here is for this session only
+            stack.callback(os.environ.pop, _PYTHON, None)
         with own_errors():
             builder = _builder(SparkSession.builder, cores, memory, " ".join(filter(None, java)))
             spark = builder.appName("lwp").getOrCreate()
-        try:
-            yield spark
-        finally:
-            spark.stop()
+        stack.callback(spark.stop)
+        yield spark
+
+
+@cache
+def _folder() -> Path:
+    """Return a folder that lasts as long as this process and its Java side, for all sessions."""
+    folder = tempfile.mkdtemp(prefix="lwp-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+@cache
+def _snappy() -> str:
+    """Return what Java is told of Snappy; a library that it has loaded is not written again."""
+    return snappy_options(_folder())
+
+
+def _python() -> str:
+    """Return the Python that Spark is to start: on other machines there is only this one's name."""
+    is_elsewhere = any(name in os.environ for name in ("SPARK_MASTER", "SPARK_HOME"))
+    return sys.executable if is_elsewhere or os.name == "nt" else _quick_python()
+
+
+@cache
+def _quick_python() -> str:
+    return quick_python(_folder())
 
 
 def _builder(builder: Any, cores: int | None, memory: str, java: str) -> Any:
@@ -79,7 +108,8 @@ def _builder(builder: Any, cores: int | None, memory: str, java: str) -> Any:
     from pyspark import SparkConf  # noqa: PLC0415 - heavy
 
     check_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if _PYTHON not in os.environ:
+        os.environ[_PYTHON] = _python()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     settings = {
         "spark.master": os.environ.get("SPARK_MASTER") or f"local[{cores or '*'},3]",
