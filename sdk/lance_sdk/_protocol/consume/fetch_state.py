@@ -466,8 +466,8 @@ class FetchState:
         return True
 
     def _ask_again(self, error: ServerError, now: float) -> None:
+        if isinstance(error, NotLeader):  # the session goes on elsewhere, and pauses if it must
+            raise RemoteProtocolError(str(error)) from error
         wait = error.retry_after if isinstance(error, RateLimited) else None
         self.resume_at = now + max(wait or 0.0, self._retry.next_delay())
-        if isinstance(error, NotLeader):  # the session follows the redirect
-            raise RemoteProtocolError(str(error)) from error
         self._events.append(Notice(f"a refused Fetch is sent again: {error}", "refused"))

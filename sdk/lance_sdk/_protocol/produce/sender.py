@@ -392,11 +392,11 @@ class Sender:
         if not self._settings.retry.allows(error, batch.attempts):
             self._fail(batch, error, now, maybe_applied=batch.doubtful)
             return
+        self._requeue([batch])
+        if isinstance(error, NotLeader):  # the session follows the redirect, and pauses if it must
+            raise RemoteProtocolError(str(error)) from error
         wait = error.retry_after if isinstance(error, RateLimited) else None
         self._paused_until = now + max(wait or 0.0, self._retry.next_delay())
-        self._requeue([batch])
-        if isinstance(error, NotLeader):  # the session follows the redirect
-            raise RemoteProtocolError(str(error)) from error
         self._events.append(Notice(f"a refused batch is sent again: {error}", "refused"))
 
     def _attributed(self, error: ServerError, now: float) -> None:
