@@ -52,7 +52,7 @@ def write_durably(fd: int, data: bytes | bytearray | memoryview, offset: int) ->
     Raises:
         OSError: the disk refused; EOPNOTSUPP where only a sync makes bytes durable.
     """
-    if sys.platform == "linux":
+    if sys.platform == "linux" and hasattr(os, "RWF_DSYNC"):  # musl has it from 1.2.5 on
         return os.pwritev(fd, (data,), offset, os.RWF_DSYNC)
     raise OSError(errno.EOPNOTSUPP, "this system has no writes that are durable by themselves")
 
@@ -63,7 +63,7 @@ def read_cached(fd: int, targets: Sequence[memoryview], offset: int) -> int:
     Raises:
         OSError: EAGAIN where the disk would have to be asked, EOPNOTSUPP where that is not told.
     """
-    if sys.platform == "linux":
+    if sys.platform == "linux" and hasattr(os, "RWF_NOWAIT"):  # musl has it from 1.2.5 on
         return os.preadv(fd, targets, offset, os.RWF_NOWAIT)
     raise OSError(errno.EOPNOTSUPP, "this system cannot report what it has in memory")
 

@@ -347,6 +347,35 @@ def test_a_disk_that_takes_no_bytes_is_an_error(monkeypatch: pytest.MonkeyPatch)
         PwritevStorage().write(0, b"x", 0)
 
 
+def test_where_the_c_library_lacks_durable_writes_a_sync_follows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As with musl before 1.2.5, whose Python has ``pwritev`` without its flags."""
+    monkeypatch.delattr(os, "RWF_DSYNC", raising=False)
+    synced: list[int] = []
+    monkeypatch.setattr(platform, "sync", synced.append)
+    storage = PwritevStorage()
+    fd = storage.open(tmp_path / "a", create=True)
+    assert storage.commit([Write(fd, b"durable", 0)]) == [None]
+    assert bytes(read_at(storage, fd, 7, 0)) == b"durable"
+    assert synced == [fd]
+    storage.close(fd)
+
+
+def test_where_the_c_library_cannot_read_from_memory_alone_a_reader_waits(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is told that the bytes are not at hand, as with a disk that would have to be asked."""
+    monkeypatch.delattr(os, "RWF_NOWAIT", raising=False)
+    storage = PwritevStorage()
+    fd = storage.open(tmp_path / "a", create=True)
+    storage.write(fd, b"stored", 0)
+    with pytest.raises(WouldBlockError):
+        storage.read_into(fd, memoryview(bytearray(6)), 0, cached_only=True)
+    assert bytes(read_at(storage, fd, 6, 0)) == b"stored"
+    storage.close(fd)
+
+
 # Documents -------------------------------------------------------------------------------------
 
 
