@@ -50,7 +50,13 @@ _SLICE = 0.2
     metavar="TIME",
     help="How long to go on while the server accepts no frame.",
 )
-@click.option("--parallel", type=click.IntRange(1, 64), default=4, show_default=True)
+@click.option(
+    "--parallel",
+    type=click.IntRange(1, 64),
+    default=4,
+    show_default=True,
+    help="How many slots to drain at the same time.",
+)
 @common_options
 @click.pass_context
 def drain(
@@ -65,7 +71,7 @@ def drain(
     """Send the waiting frames of PATH, a slot or a folder of slots, to the server.
 
     Slots that a process holds, and slots of another protocol, are left alone. The exit code is 1
-    when a slot could not be drained (the other frames stay in it), and when a frame is lost or
+    when a slot could not be drained (its unsent frames stay in it), and when a frame is lost or
     became a dead letter. A slot without waiting frames is called empty, and no server is asked.
     """
     from lance_sdk.journal.drainers import DrainerPool  # noqa: PLC0415 - loaded when needed
