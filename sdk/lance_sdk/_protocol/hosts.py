@@ -100,6 +100,8 @@ class Hosts:
         if self._leader is not None or self._referral is not None:
             was_named = self._leader is not None
             self._leader, self._referral = self._referral, None
+            if not was_named:  # where the named one fails, this one would only name it again
+                self._cursor = (self._cursor + 1) % len(self._endpoints)
             return was_named  # a pause, so that hosts which name each other cause no chase
         self._given_up += 1
         self._cursor = (self._cursor + 1) % len(self._endpoints)

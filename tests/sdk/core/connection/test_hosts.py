@@ -69,13 +69,13 @@ def test_a_round_is_over_when_every_host_was_given_up() -> None:
 
 
 def test_a_leader_is_tried_next_and_once() -> None:
-    """LWP section 12.4: follow leader_addr at once; when it fails, go back to the list."""
+    """LWP section 12.4: follow leader_addr at once; when it fails, go on in the list."""
     hosts = Hosts([ONE, TWO], AUTO)
     hosts.redirect("10.0.0.7:2000")
     assert not hosts.give_up()
     assert hosts.current == Endpoint("10.0.0.7", 2000)
     assert hosts.give_up()
-    assert hosts.current is ONE
+    assert hosts.current is TWO
 
 
 def test_hosts_that_name_each_other_are_not_asked_at_once() -> None:
