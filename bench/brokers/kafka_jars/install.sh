@@ -4,7 +4,10 @@
 # the broker is left out then.
 set -eu
 
-folder="$1"
+case "$1" in
+/*) folder="$1" ;;
+*) folder="$PWD/$1" ;; # Maven would begin at the folder of its file
+esac
 [ -n "$(ls "$folder" 2>/dev/null)" ] && exit 0
 for program in java mvn; do
     if ! command -v "$program" >/dev/null; then
