@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 import signal
 from collections.abc import Iterator
 
@@ -33,3 +34,15 @@ def _no_loop_is_left_running() -> Iterator[None]:
     left = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
     assert left is None
+
+
+@pytest.fixture(autouse=True)
+def _no_log_goes_to_a_closed_stream() -> Iterator[None]:
+    """A command that a test ran in this process logs no more to what stood for standard error."""
+    root = logging.getLogger()
+    level = root.level
+    yield
+    for handler in root.handlers[:]:
+        if type(handler) is logging.StreamHandler:
+            root.removeHandler(handler)
+            root.setLevel(level)
