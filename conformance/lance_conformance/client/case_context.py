@@ -12,7 +12,7 @@ from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.driver import Driver, DriverDiedError
 from lance_conformance.client.evaluation import decoded, judge, read, records_of
 from lance_conformance.client.inprocess import client_of
-from lance_conformance.client.operations import WAIT, Op, Want
+from lance_conformance.client.operations import RENEW, WAIT, Op, Want
 from lance_conformance.client.scripted.model import Model
 from lance_conformance.client.scripted.script import On
 from lance_conformance.client.scripted.server import HOST, ScriptedServer
@@ -45,6 +45,7 @@ class ClientCaseContext(BaseContext):
         self._numbers = itertools.count(1)
         self._driver: Driver | None = None
         self._died = "the driver was not started"
+        self._opening = CLOSE
 
     async def prepare(self) -> None:
         """Have a driver that runs."""
@@ -130,7 +131,8 @@ class ClientCaseContext(BaseContext):
             await stack.enter_async_context(server.open(context))
             nobody = stack.enter_context(closed_port())
             port = server.port if case.listens else nobody
-            await self._ask(server, self._connect(port, options))
+            self._opening = self._connect(port, options)
+            await self._ask(server, self._opening)
             for op in ops:
                 await self._carry_out(server, op)
             for check in case.checks:
@@ -159,6 +161,11 @@ class ClientCaseContext(BaseContext):
     async def _carry_out(self, server: ScriptedServer, op: Op) -> None:
         if op.name == WAIT:
             await asyncio.sleep(op.arguments["part"] * self._timeouts.operation)
+            return
+        if op.name == RENEW:
+            await self._ask(server, CLOSE)
+            await self._ask(server, self._opening)
+            server.tickets = 0
             return
         answered = len(server.answered)
         try:

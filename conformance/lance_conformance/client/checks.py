@@ -296,6 +296,54 @@ class After:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptAlive:
+    """The client sends Keepalives on each connection that it has open.
+
+    Attributes:
+        at_least: So many of them on each.
+    """
+
+    at_least: int = 2
+
+    async def judge(self, server: ScriptedServer, deadline: float) -> None:
+        """Wait for them."""
+        await server.until(lambda: not self._quiet(server), deadline)
+        if quiet := self._quiet(server):
+            wanted = f"{self.at_least} Keepalives on each open connection"
+            found, number = quiet[0]
+            raise _failure("missing:keepalive", wanted, f"{found} of them", number, late=True)
+
+    def _quiet(self, server: ScriptedServer) -> list[tuple[int, int]]:
+        """How many came on the connections that lack some, and the connections' numbers."""
+        sent = [received.connection for received in server.frames("keepalive")]
+        counts = [(sent.count(each.number), each.number) for each in server.connections
+                  if each.ended is None]  # fmt: skip
+        return [(count, number) for count, number in counts if count < self.at_least]
+
+
+@dataclass(frozen=True, slots=True)
+class Consumers:
+    """Each consumer has a number of its own, and the same one again.
+
+    Attributes:
+        names: The consumers that committed, in order.
+    """
+
+    names: tuple[str, ...]
+
+    async def judge(self, server: ScriptedServer, deadline: float) -> None:
+        """Compare the numbers of the commits."""
+        await server.until(lambda: server.count("commit") >= len(self.names), deadline)
+        numbers = [received.frame.payload[4:12].hex() for received in server.frames("commit")]
+        told = set(zip(self.names, numbers, strict=False))
+        if len(numbers) != len(self.names) or not (
+            len(told) == len(set(self.names)) == len(set(numbers))
+        ):
+            raise _failure("field:commit", f"a number for each of {', '.join(self.names)}",
+                           ", ".join(numbers) or "no commit")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
 class Reads:
     """All that was read is this, in order: nothing lost, nothing twice."""
 

@@ -87,6 +87,11 @@ def send(*values: bytes | tuple[int, bytes]) -> Op:
     return Op("send", {"topic": TOPIC, "records": _records(values)})
 
 
+def send_alike(value: bytes, count: int) -> Op:
+    """Send so many equal records as one batch, and wait for its acknowledgement."""
+    return Op("send", {"topic": TOPIC, "records": _records([value]) * count})
+
+
 def send_async(*values: bytes | tuple[int, bytes]) -> Op:
     """Send records as one batch, and do not wait."""
     return Op("send_async", {"topic": TOPIC, "records": _records(values)})
@@ -102,10 +107,10 @@ def fetch(offset: int = 0, max_bytes: int = 65536) -> Op:
     return Op("fetch", {"topic": TOPIC, "offset": offset, "max_bytes": max_bytes})
 
 
-def subscribe(offset: int = 0, max_bytes: int = 65536) -> Op:
+def subscribe(offset: int = 0, max_bytes: int = 65536, consumer: str = "kit-consumer") -> Op:
     """Begin to read from an offset on; `poll` gives what comes."""
     return Op("subscribe", {"topic": TOPIC, "offset": offset, "max_bytes": max_bytes,
-                            "consumer": "kit-consumer"})  # fmt: skip
+                            "consumer": consumer})  # fmt: skip
 
 
 def poll() -> Op:
@@ -149,6 +154,12 @@ def set_retention() -> Op:
 
 
 WAIT = "$wait"
+RENEW = "$renew"
+
+
+def renew() -> Op:
+    """End the client and begin with another one, in the same process, at the same server."""
+    return Op(RENEW)
 
 
 def wait(part: float = 0.0) -> Op:

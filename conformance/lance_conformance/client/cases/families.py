@@ -70,6 +70,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "read/wrong-next-behind": ("read/wrong-next-*",),
     "read/wrong-payload-0": ("read/wrong-payload-*",),
     "read/catching-up-of-0": ("read/catching-up-of-*",),
+    "follow/own-connection-fin": ("follow/own-connection-*",),
     "follow/subscribe-ack-another-consumer": ("follow/subscribe-ack-*",),
     "follow/goes-on-after-fin": ("follow/goes-on-after-*",),
     "follow/commit-ack-another-offset": ("follow/commit-ack-*",),

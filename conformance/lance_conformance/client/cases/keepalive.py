@@ -2,9 +2,17 @@
 
 from lance_conformance.client.cases.header import FAULTY_ANSWERS, NOT_LATE
 from lance_conformance.client.cases.registry import add_case
-from lance_conformance.client.checks import After, Settles
+from lance_conformance.client.checks import After, KeptAlive, Settles
 from lance_conformance.client.client_case import ClientCase
-from lance_conformance.client.operations import flush, list_topics, send, send_async, wait
+from lance_conformance.client.operations import (
+    flush,
+    list_topics,
+    poll,
+    send,
+    send_async,
+    subscribe,
+    wait,
+)
 from lance_conformance.client.scripted.script import Answer, Say, Stall, on
 from lance_conformance.wire.control import KEEPALIVE
 
@@ -70,6 +78,13 @@ add_case(
         (send(b"one").safe(*NOT_LATE), list_topics()), (on("accept", Say(KEEPALIVE)),),
         paired=False,
     ),
+)  # fmt: skip
+add_case(
+    "beat/own-beats", "2.3/client-keepalive",
+    "A client that sends and follows keeps each connection alive that it has open.",
+    ClientCase((send(b"one"), subscribe(), poll(), list_topics(), wait()),
+               checks=(KeptAlive(),), options={"keepalive": 0.05}, paired=False),
+    quick=False,
 )  # fmt: skip
 add_case(
     "beat/own-beat",

@@ -9,9 +9,11 @@ from lance_conformance.client.checks import Closes, Reads, Sent
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import commit, list_topics, poll, send, subscribe
 from lance_conformance.client.scripted.received_frame import ReceivedFrame
-from lance_conformance.client.scripted.script import Answer, Close, Push, Refuse, on
+from lance_conformance.client.scripted.script import Answer, Close, Pause, Push, Refuse, on
 
 END = len(LOG)
+SOON = 0.05
+"""Parts of the time of an operation in which an answer is read."""
 BAD = ("protocol", "fatal", "closed")
 
 
@@ -81,6 +83,19 @@ for how in ("fin", "rst"):
             (Reads((*VALUES, b"news")),),
             paired=False,
         ),
+    )  # fmt: skip
+    add_case(
+        f"follow/own-connection-{how}", "17.8/resume",
+        f"When the connection that brought the records is lost ({how.upper()}), following goes on "
+        "after them.",
+        ClientCase(
+            (subscribe(), poll().safe(), poll().safe(), send(b"news").safe(), poll().safe(),
+             poll().safe()),
+            (on("subscribe", Answer(), Pause(SOON), Close(how)),
+             on("fetch", Answer(), Pause(SOON), Close(how))),
+            (Reads((*VALUES, b"news")),), paired=False,
+        ),
+        weight=2,
     )  # fmt: skip
 add_case(
     "follow/goes-on-after-refusal", "17.8/offset",

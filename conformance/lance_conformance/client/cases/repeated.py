@@ -6,7 +6,7 @@ from lance_conformance.client.cases.acks import REFUSAL
 from lance_conformance.client.cases.reads import LOG, ONE, VALUES
 from lance_conformance.client.cases.registry import SPECIFIED, add_case
 from lance_conformance.client.cases.values import told
-from lance_conformance.client.checks import Count, Reads, Sent
+from lance_conformance.client.checks import Consumers, Count, Reads, Sent
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import (
     commit,
@@ -16,6 +16,7 @@ from lance_conformance.client.operations import (
     get_topic,
     list_topics,
     poll,
+    renew,
     send,
     send_async,
     set_retention,
@@ -126,6 +127,19 @@ for number in HANDFULS:
         ClientCase((subscribe(len(LOG)), *(op for n in range(number)
                                            for op in (send(b"%d" % n), poll()))),
                    checks=(Reads(tuple(b"%d" % n for n in range(number))),), paired=False),
+        quick=False, weight=2,
+    )  # fmt: skip
+for how, names in (
+    ("again", ("first", "second", "first")),
+    ("nine", tuple(f"consumer-{n}" for n in range(9))),
+):
+    add_case(
+        f"again/consumers-{how}", "5.12/consumer",
+        f"{len(set(names))} consumers of clients that follow each other have numbers of their own.",
+        ClientCase(
+            tuple(op for name in names
+                  for op in (subscribe(consumer=name), poll(), commit(ONE), renew())),
+            checks=(Consumers(names),), paired=False),
         quick=False, weight=2,
     )  # fmt: skip
 for place, words in ((0, "at the beginning"), (1, "after records")):

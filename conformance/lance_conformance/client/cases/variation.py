@@ -22,6 +22,7 @@ from lance_conformance.client.operations import (
     get_topic,
     list_topics,
     send,
+    send_alike,
     send_async,
     set_retention,
 )
@@ -39,6 +40,8 @@ BEYOND_LARGEST = (16 << 20) + 6
 NAMES = (65, 129, 255)
 """Bytes of a name."""
 NUMBERS = (9, 17, 65, 129, 257, 1_025)
+WIDE = 0x1_0001
+"""More records than 16 bits count."""
 HANDFULS = (9, 17, 65, 129)
 """The same where each is a request of its own."""
 
@@ -276,6 +279,11 @@ for number in NUMBERS:
             records=[{"type": 1, "value": encoded(value)} for value in values]),),
             records=tuple((1, value) for value in values), paired=False), quick=False,
     )  # fmt: skip
+add_case(
+    f"many/sends-{WIDE}", "8.4/batch", f"{WIDE} records in one batch go out as given.",
+    ClientCase((send_alike(b"", WIDE),), checks=(_goes_out(*(b"",) * WIDE),), paired=False),
+    quick=False, weight=16,
+)  # fmt: skip
 for number in HANDFULS:
     add_case(
         f"many/in-flight-{number}", "17.7/order",

@@ -39,6 +39,7 @@ class Client:
         self.batches: list[Batch] = []
         self.clock = asyncio.get_running_loop().time
         self._connection: Connection | None = None
+        self._open: list[Connection] = []
         self._place = (settings.host, settings.port)
         self._last_id = 0
         self._attempts = 0
@@ -70,8 +71,6 @@ class Client:
         self._attempts += 1
         self._not_before = self.clock() + self.rules.delay(self._attempts, self.settings.timeout)
         self._connection = await self.dial(deadline)
-        if self.settings.keepalive and self._beat is None:
-            self._beat = asyncio.get_running_loop().create_task(self._beating())
         return self._connection
 
     async def dial(self, deadline: float) -> Connection:
@@ -94,6 +93,9 @@ class Client:
         if hello is not None:
             connection.write(self.rules.control(0x08, hello))
             self.rules.admitted((await self.answer(connection, 0x09, deadline)).payload)
+        self._open = [each for each in self._open if each.problem is None] + [connection]
+        if self.settings.keepalive and self._beat is None:
+            self._beat = asyncio.get_running_loop().create_task(self._beating())
         return connection
 
     async def _sleep_until(self, moment: float, deadline: float) -> None:
@@ -103,14 +105,13 @@ class Client:
         await asyncio.sleep(max(0.0, moment - self.clock()))
 
     async def _beating(self) -> None:
-        """Keep a quiet connection alive."""
+        """Keep quiet connections alive."""
         interval = self.settings.keepalive
         while True:
             await asyncio.sleep(interval / 4)
-            connection = self._connection
-            if connection is not None and connection.problem is None:
+            for connection in self.rules.kept_alive(self._open):
                 quiet = self.clock() - connection.last_traffic
-                if self.rules.keepalive_due(quiet, interval):
+                if connection.problem is None and self.rules.keepalive_due(quiet, interval):
                     connection.ping()
 
     async def close(self) -> None:

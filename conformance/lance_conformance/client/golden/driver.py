@@ -7,7 +7,7 @@ from typing import Any
 from lance_conformance.client.driver import DriverDiedError
 from lance_conformance.client.golden.client import GOLDEN, Client
 from lance_conformance.client.golden.specified import Specified
-from lance_conformance.client.golden.subscription import Subscription, consumer_number
+from lance_conformance.client.golden.subscription import Subscription
 from lance_conformance.client.golden.values import Batch, Body, ProblemError, Record, Settings
 
 Request = Mapping[str, Any]
@@ -200,9 +200,10 @@ async def fetch(driver: GoldenDriver, request: Request) -> Body:
 @_operation
 async def subscribe(driver: GoldenDriver, request: Request) -> Body:
     """Begin to read."""
-    number = consumer_number(request["consumer"])
+    client = _client(driver)
     place = request["topic"]["id"], request["offset"], request["max_bytes"]
-    driver.subscription = Subscription(_client(driver), *place, number)
+    number = client.rules.consumer(request["consumer"])
+    driver.subscription = Subscription(client, *place, number)
     await driver.subscription.begin()
     return {}
 

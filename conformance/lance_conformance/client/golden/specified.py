@@ -5,6 +5,7 @@ import json
 import ssl
 import struct
 from collections.abc import Sequence
+from typing import TypeVar
 
 from lance_conformance.client.golden.values import (
     ACK,
@@ -20,6 +21,7 @@ from lance_conformance.client.golden.values import (
 )
 from lance_conformance.server.golden.codec import Wire, castagnoli, prefix, walk
 
+T = TypeVar("T")
 LARGEST_BATCH = 16 * 1024 * 1024 + 5
 LARGEST = LARGEST_BATCH + 24
 RETRIABLE = frozenset({0x20, 0x21, 0x22, 0x23, 0x30, 0x31, 0x62})
@@ -120,6 +122,14 @@ class Specified:
         """The payload of CommitOffset."""
         return struct.pack("<IQQ", topic, consumer, offset)
 
+    def consumer(self, name: str, /) -> int:
+        """A number for the name of a consumer, never 0."""
+        return int.from_bytes(name.encode().ljust(8, b"\1")[-8:], "little")
+
+    def resumed(self, _begun: int, position: int, /) -> int:
+        """A subscription goes on where it stopped."""
+        return position
+
     def pushes(self) -> bool:
         """The server pushes to a subscription (AMB-21)."""
         return True
@@ -180,6 +190,10 @@ class Specified:
     def keepalive_due(self, quiet: float, interval: float, /) -> bool:
         """A Keepalive is due after some quiet."""
         return 0 < interval <= quiet
+
+    def kept_alive(self, connections: Sequence[T], /) -> Sequence[T]:
+        """Every connection is kept alive."""
+        return connections
 
     def acknowledged(self, waiting: Sequence[Batch], frame: Wire, /) -> Sequence[Batch]:
         """An Ack, and nothing else, is for the batch whose id it carries."""

@@ -1,6 +1,5 @@
 """A subscription of the golden client, on a connection of its own."""
 
-import struct
 from typing import TYPE_CHECKING
 
 from lance_conformance.client.golden.client import Client
@@ -28,7 +27,7 @@ class Subscription:
         self.consumer = consumer
         self._client = client
         self._rules = client.rules
-        self._offset = offset
+        self._begun = self._offset = offset
         self._max_bytes = max_bytes
         self._connection: Connection | None = None
 
@@ -69,6 +68,7 @@ class Subscription:
                 if problem is not None and problem.kind == "protocol":
                     self._connection = None
                     raise problem
+                self._offset = self._rules.resumed(self._begun, self._offset)
                 await self.begin()
             if records := self._pushed():
                 return records
@@ -105,8 +105,3 @@ class Subscription:
         payload = self._rules.commit(self.topic, self.consumer, offset)
         frame = await self._client.ask(0x22, payload, 0x24)
         self._rules.committed(frame.payload, self.consumer, offset)
-
-
-def consumer_number(name: str) -> int:
-    """A number for the name of a consumer, never 0."""
-    return int(struct.unpack("<Q", name.encode().ljust(8, b"\1")[:8])[0])

@@ -3,12 +3,14 @@
 import contextlib
 import ssl
 from collections.abc import Sequence
+from typing import TypeVar
 
 from lance_conformance.client.golden.specified import Specified
 from lance_conformance.client.golden.values import Batch, ProblemError
 from lance_conformance.client.mutants.registry import golden, mutant
 from lance_conformance.server.golden.codec import Wire
 
+T = TypeVar("T")
 ACK, BACKPRESSURE, KEEPALIVE, CONTROL = 0x08, 0x10, 0x20, 0x40
 FOR_EVER = 3600.0
 
@@ -39,6 +41,18 @@ def answers_a_burst_one_by_one(
 def never_sends_a_keepalive(_client: Specified, _quiet: float, _interval: float, /) -> bool:
     """A quiet connection stays quiet."""
     return False
+
+
+@mutant(Specified.kept_alive, only="specified")
+def keeps_one_connection_alive(_client: Specified, connections: Sequence[T], /) -> Sequence[T]:
+    """Keepalives are sent on the first connection only."""
+    return connections[:1]
+
+
+@mutant(Specified.resumed, only="specified")
+def begins_again_after_a_loss(_client: Specified, begun: int, _position: int, /) -> int:
+    """A subscription whose connection is lost begins where it began."""
+    return begun
 
 
 @mutant(Specified.acknowledged)

@@ -119,6 +119,24 @@ def counts_bytes(_client: Specified, records: Sequence[Record], /) -> int:
     return sum(len(record.value) + 5 for record in records)
 
 
+@mutant(Specified.count, asked=("many/sends-*",))
+def counts_in_16_bits(client: Specified, records: Sequence[Record], /) -> int:
+    """The record count has 16 bits."""
+    return golden(client).count(records) & 0xFFFF
+
+
+@mutant(Specified.consumer)
+def has_one_number_for_all_consumers(_client: Specified, _name: str, /) -> int:
+    """Every consumer is number 1."""
+    return 1
+
+
+@mutant(Specified.consumer)
+def knows_consumers_by_their_beginning(client: Specified, name: str, /) -> int:
+    """Consumers whose names begin alike have one number."""
+    return golden(client).consumer(name[:8])
+
+
 @mutant(Specified.count)
 def counts_nothing(_client: Specified, _records: Sequence[Record], /) -> int:
     """The record count is 0."""

@@ -195,6 +195,8 @@ _QUESTIONS: tuple[tuple[str, str, str, Question, tuple[str, ...]], ...] = (
      partial(_topics, count=65), BOTH),
     ("restart-keeps-257-batches", "6.1/restart-data", "257 batches are there after a restart.",
      partial(_batches, count=257, size=8), BOTH),
+    ("restart-keeps-4097-batches", "6.1/restart-data", "4,097 batches are there after a restart.",
+     partial(_batches, count=4097, size=8), BOTH),
     ("restart-keeps-large-batches", "6.1/restart-data",
      "Batches of 1 MiB are there after a restart.",
      partial(_batches, count=5, size=LARGE), BOTH),

@@ -16,6 +16,8 @@ MUCH, SLOW = 1 << 19, 16 << 20
 """Bytes of a batch, and of all that a slow subscriber misses."""
 SHORT, LONG = 6, 25
 """Seconds: within the 30 s after which a Keepalive is due (LWP section 4.3)."""
+LONGER, BEATS = 40, 8
+"""Seconds beyond these, and Keepalives that come within them."""
 
 
 async def pause(ctx: CaseContext, seconds: float) -> None:
@@ -30,6 +32,15 @@ async def _idle(ctx: CaseContext, seconds: float) -> None:
     frame = batches(ctx, topic, 1)[0]
     await peer.ask(frame, ack(frame.batch_id))
     await holds(ctx, topic, frame.payload)
+
+
+async def _beats(ctx: CaseContext, seconds: float) -> None:
+    topic, peer = await ctx.topic(), await ctx.open()
+    for _ in range(BEATS):
+        await pause(ctx, seconds / BEATS)
+        await peer.ask(KEEPALIVE, keepalive())
+    frame = batches(ctx, topic, 1)[0]
+    await peer.ask(frame, ack(frame.batch_id))
 
 
 async def _silent(ctx: CaseContext, seconds: float) -> None:
@@ -110,6 +121,9 @@ register("wait/slow-subscriber", "5.12/push-once",
          "A subscriber that does not read for a while misses nothing.",
          partial(_slow_subscriber, size=SLOW), needs=("push",), dialects=("specified",),
          weight=16)  # fmt: skip
+register(f"wait/beats-{LONGER}", "4.3/answer",
+         f"Keepalives alone keep a connection for {LONGER} s.",
+         partial(_beats, seconds=LONGER), seconds=LONGER, thorough=True)  # fmt: skip
 for _seconds in (SHORT, LONG):
     _late = _seconds == LONG
     for _name, _clause, _title, _question, _needs in (

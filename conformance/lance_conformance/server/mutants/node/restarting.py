@@ -79,6 +79,14 @@ def keeps_batch_ids_in_memory(server: Specified) -> None:
     server.memory.batches.clear()
 
 
+@mutant(Specified.restarted, asked=("log/restart-keeps-*-batches",))
+def reads_1024_batches_at_a_start(server: Specified) -> None:
+    """Of a topic the first 1,024 batches are found again."""
+    for topic in server.memory.topics.values():
+        ends = [start for _, start in topic.arrivals[1024:1025]]
+        topic.log = topic.log[: ends[0]] if ends else topic.log
+
+
 def _cuts(record_type: int) -> None:
     def restarted(server: Specified) -> None:
         for topic in server.memory.topics.values():

@@ -7,6 +7,7 @@ from lance_conformance.server.mutants.operators.common import (
     PACE,
     register,
 )
+from lance_conformance.server.mutants.predicates import register as put_to
 
 
 def _impatient(seconds: float) -> None:
@@ -33,5 +34,17 @@ def _impatient(seconds: float) -> None:
              f"A frame that stalls for {seconds} s ends its connection.", stalled)  # fmt: skip
 
 
+def _ends_after(seconds: float) -> None:
+    def aged(server: Specified, _unfinished: bool, /) -> float:
+        now, key = monotonic(), ("made", id(server.memory.speaker))
+        made: float = server.memory.kept.setdefault(key, now)
+        return max(0.0, made + seconds * PACE - now)
+
+    put_to(Specified.idle_limit, f"ends-connections-after-{seconds}",
+           f"A connection is ended after {seconds} s, whatever comes.", aged,
+           None, ("wait/beats-*",))  # fmt: skip
+
+
+_ends_after(33)
 for _seconds in (3,):
     _impatient(_seconds)
