@@ -12,9 +12,9 @@ from lance_conformance.server.cases.variation.common import (
     register,
 )
 from lance_conformance.server.expect import ack, answer, topic_response
-from lance_conformance.wire.codes import ErrorCode
+from lance_conformance.wire.codes import ANY_ERROR, ErrorCode
 from lance_conformance.wire.control import fetch, get_topic, ingest, read_json
-from lance_conformance.wire.frame import Command
+from lance_conformance.wire.frame import Command, Flag
 
 STEPS = 40
 
@@ -66,8 +66,12 @@ async def _same_to_two_topics(ctx: CaseContext, *, elsewhere: bool) -> None:
     first = ingest(one.id, NONCE | 11, ctx.values(1))
     second = replace(first, topic_id=two.id)
     await ctx.side.ask(first, ack(first.batch_id, "4.2/all-acked"))
-    peer = await ctx.open() if elsewhere else ctx.side
-    await peer.ask(second, ack(second.batch_id, "4.2/all-acked"))
+    acked = ack(second.batch_id, "4.2/all-acked")
+    if elsewhere:
+        await (await ctx.open()).ask(second, acked)
+    else:  # an id of the connection, which a target may refuse (LWP section 10.4)
+        reply = await ctx.side.ask(second, acked, ctx.error(*ANY_ERROR, cite="10.4/retry"))
+        second = second if reply.flags & Flag.ACK else replace(second, payload=b"")
     await holds(ctx, one, first.payload)
     await holds(ctx, two, second.payload)
 
@@ -133,7 +137,7 @@ register("mix/same-to-two-topics", "4.2/all-acked",
          "A batch that is sent to two topics is stored in both.",
          partial(_same_to_two_topics, elsewhere=True))  # fmt: skip
 register("mix/same-to-two-topics-here", "4.2/all-acked",
-         "A batch that one connection sends to two topics is stored in both.",
+         "A batch that one connection sends to two topics is stored in both, or refused.",
          partial(_same_to_two_topics, elsewhere=False))  # fmt: skip
 register("mix/reader-beside-writer", "4.2/receipt-everywhere",
          "A reader on another connection sees each batch once it is acknowledged.",

@@ -16,6 +16,8 @@ MUCH, SLOW = 1 << 19, 16 << 20
 """Bytes of a batch, and of all that a slow subscriber misses."""
 SHORT, LONG = 6, 25
 """Seconds: within the 30 s after which a Keepalive is due (LWP section 4.3)."""
+SILENCES = 2
+"""Times of an answer in which a target that has more to push does so."""
 LONGER, BEATS = 40, 8
 """Seconds beyond these, and Keepalives that come within them."""
 
@@ -88,7 +90,8 @@ async def _slow_subscriber(ctx: CaseContext, size: int) -> None:
     """It stops to read, and reads on when more was stored than both sockets hold.
 
     A target may end the connection of a reader that is too slow. What it has sent until then are
-    the first bytes of the topic, each once.
+    the first bytes of the topic, each once. A reader that reads on and has nothing left to read
+    is not slow: the target that leaves it waiting and ends it later has forgotten it.
     """
     topic, peer = await ctx.topic(), await ctx.open()
     await peer.ask(subscribe(topic.id, ctx.consumer), subscribe_ack(ctx.consumer, cite="5.12/ack"))
@@ -103,11 +106,16 @@ async def _slow_subscriber(ctx: CaseContext, size: int) -> None:
             right.append(frame.payload)
     whole = b"".join(right)
     peer.read_on()
+    clock = asyncio.get_running_loop().time
     while len(sent) < len(whole):
+        heard = clock()
         event = await peer.expect(
             answer(Command.FETCH_RESPONSE, "5.12/push-once"), closed("5.12/push-once")
         )
         if not isinstance(event, Frame):
+            left = len(whole) - len(sent)
+            words = f"of {len(whole)} bytes {left} were not pushed: silence, and then the end"
+            ctx.check(clock() - heard < SILENCES * ctx.conditions.budget, "silence", words)
             return
         got = ctx.read(peer, event)
         right_here = whole[len(sent) : len(sent) + len(got.data)]

@@ -1,15 +1,21 @@
 """Servers that are wrong about what they push to subscribers."""
 
+import asyncio
+
 from lance_conformance.server.golden.codec import Reply, Wire
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.golden.state import (
     Connection,
+    Member,
     Refused,
     Replies,
     Subscription,
     Topic,
 )
 from lance_conformance.server.mutants.registry import golden, mutant
+
+FORGOTTEN = 1.5
+"""Seconds of silence: more than a case of the self-test waits for an answer."""
 
 
 @mutant(Specified.subscribed_already, only="specified")
@@ -202,6 +208,25 @@ def pushes_to_creators(server: Specified, connection: Connection, /) -> Replies:
             connection.notes.add(mark)
             return [*replies, server.fetched(0, 0, b"")]
     return replies
+
+
+def _end_when_read(member: Member) -> None:
+    """End a connection a while after its peer has read what was sent."""
+    call_later = asyncio.get_running_loop().call_later
+    if member.unread:
+        call_later(0.05, _end_when_read, member)
+    else:
+        call_later(FORGOTTEN, member.hang_up)
+
+
+@mutant(Specified.pushes, only="specified", asked=("wait/slow-subscriber",))
+def forgets_a_slow_subscriber(server: Specified, connection: Connection, /) -> Replies:
+    """A subscriber that had a MiB to read is pushed nothing more, and ended a while later."""
+    for member in server.memory.crowd:
+        if member.unread > 1 << 20 and "slow" not in connection.notes:
+            connection.notes.add("slow")
+            _end_when_read(member)
+    return [] if "slow" in connection.notes else golden(server).pushes(connection)
 
 
 @mutant(Specified.pushes, only="specified", asked=("wait/slow-subscriber",))
