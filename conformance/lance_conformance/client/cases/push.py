@@ -95,7 +95,7 @@ for how in ("fin", "rst"):
              on("fetch", Answer(), Pause(SOON), Close(how))),
             (Reads((*VALUES, b"news")),), paired=False,
         ),
-        weight=2,
+        dialects=SPECIFIED, weight=2,
     )  # fmt: skip
 add_case(
     "follow/goes-on-after-refusal", "17.8/offset",

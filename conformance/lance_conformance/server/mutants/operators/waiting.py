@@ -42,7 +42,7 @@ def _ends_after(seconds: float) -> None:
 
     put_to(Specified.idle_limit, f"ends-connections-after-{seconds}",
            f"A connection is ended after {seconds} s, whatever comes.", aged,
-           None, ("wait/beats-*",))  # fmt: skip
+           None, ("wait/beats-40",))  # fmt: skip
 
 
 _ends_after(33)
