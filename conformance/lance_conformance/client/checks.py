@@ -322,7 +322,7 @@ class KeptAlive:
 
 
 @dataclass(frozen=True, slots=True)
-class Consumers:
+class ConsumerNumbers:
     """Each consumer has a number of its own, and the same one again.
 
     Attributes:

@@ -89,7 +89,7 @@ for how in ("fin", "rst"):
         f"When the connection that brought the records is lost ({how.upper()}), following goes on "
         "after them.",
         ClientCase(
-            (subscribe(), poll().safe(), poll().safe(), send(b"news").safe(), poll().safe(),
+            (subscribe(), poll(), poll().safe(), send(b"news").safe(), poll().safe(),
              poll().safe()),
             (on("subscribe", Answer(), Pause(SOON), Close(how)),
              on("fetch", Answer(), Pause(SOON), Close(how))),

@@ -6,7 +6,7 @@ from lance_conformance.client.cases.acks import REFUSAL
 from lance_conformance.client.cases.reads import LOG, ONE, VALUES
 from lance_conformance.client.cases.registry import SPECIFIED, add_case
 from lance_conformance.client.cases.values import told
-from lance_conformance.client.checks import Consumers, Count, Reads, Sent
+from lance_conformance.client.checks import ConsumerNumbers, Count, Reads, Sent
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import (
     commit,
@@ -139,7 +139,7 @@ for how, names in (
         ClientCase(
             tuple(op for name in names
                   for op in (subscribe(consumer=name), poll(), commit(ONE), renew())),
-            checks=(Consumers(names),), paired=False),
+            checks=(ConsumerNumbers(names),), paired=False),
         quick=False, weight=2,
     )  # fmt: skip
 for place, words in ((0, "at the beginning"), (1, "after records")):
