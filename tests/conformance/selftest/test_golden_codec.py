@@ -1,13 +1,15 @@
-"""The golden server's own decompression, held against libraries."""
+"""The golden server's own checksum and decompression, held against libraries."""
 
 import os
 
+import crc32c
 import lz4.block
 import lz4.frame
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lance_conformance.server.golden.codec import castagnoli_in_python
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.golden.state import Refused
 
@@ -16,6 +18,12 @@ CONTENTS = st.one_of(
     st.binary(max_size=400),
     st.tuples(st.binary(min_size=1, max_size=9), st.integers(0, 400)).map(lambda t: t[0] * t[1]),
 )
+
+
+@given(data=CONTENTS)
+def test_checksums_without_the_package_are_right(data: bytes) -> None:
+    """Byte by byte, it is the same number."""
+    assert castagnoli_in_python(data) == crc32c.crc32c(data)
 
 
 @settings(deadline=None, max_examples=60)
