@@ -2,11 +2,13 @@
 
 import copy
 import pickle
+import ssl
 
 import pytest
 
 from lance_sdk import errors
 from lance_sdk._errors import server
+from lance_sdk._errors.advice import words
 from lance_sdk.errors import (
     Attempt,
     ConnectFailed,
@@ -114,3 +116,9 @@ def test_errors_survive_pickle_and_copy(error: LanceError) -> None:
         assert str(twin) == str(error)
         assert twin.retryable == error.retryable
         assert twin.maybe_applied == error.maybe_applied
+
+
+def test_an_error_of_tls_without_a_reason_is_named_as_one_of_tls() -> None:
+    """Python 3.11.2 gives none where a server without TLS hangs up."""
+    closed = ssl.SSLZeroReturnError(6, "TLS/SSL connection has been closed (EOF) (_ssl.c:992)")
+    assert words(closed) == "TLS failed: TLS/SSL connection has been closed (EOF)"

@@ -48,7 +48,8 @@ def words(cause: BaseException) -> str:
     if _is_tls(cause) and (reason := getattr(cause, "reason", None)):
         return f"TLS failed: {reason.lower().replace('_', ' ')}"
     if isinstance(cause, OSError) and cause.strerror:
-        return cause.strerror.partition(" (_ssl.c:")[0]
+        said = cause.strerror.partition(" (_ssl.c:")[0]
+        return f"TLS failed: {said}" if _is_tls(cause) else said
     if isinstance(cause, ConnectionError) and not str(cause):
         return "the connection was reset"
     return str(cause) or type(cause).__name__
