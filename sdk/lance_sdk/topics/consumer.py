@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 @shows_options(ConsumerConfig)
 class TopicsConsumer(TopicsView):
-    """Reads several topics of a server over one connection, partitioned or not.
+    """Reads several topics, partitioned or not, over one connection to each of their servers.
 
     ::
 
