@@ -71,7 +71,7 @@ fi
 mkdir -p "$folder"
 cd "$folder"
 folder=$PWD
-works() { bin/python3 -c 'import ctypes, sqlite3, ssl, zlib'; }
+works() { bin/python3 -c 'import ctypes, lzma, sqlite3, ssl, zlib'; }
 works 2>/dev/null && exit 0
 install_tools
 
@@ -97,6 +97,8 @@ export CC="$folder/bin/cc" MAKEFLAGS="-j$(nproc)" PKG_CONFIG_PATH="$folder/lib/p
 library libz.a zlib 'CFLAGS="-O2 -fPIC" ./configure --prefix="$folder" --static && make install'
 library libffi.a libffi '
     ./configure --prefix="$folder" --disable-shared --with-pic --disable-docs && make install'
+library liblzma.a xz-utils '
+    ./configure --prefix="$folder" --disable-shared --with-pic --disable-doc --disable-nls && make install'
 library libsqlite3.a sqlite3 '
     ./configure --disable-shared --disable-tcl --disable-readline && make sqlite3.c &&
     "$CC" -O2 -fPIC -c sqlite3.c && cp sqlite3.h "$folder/include" && ar rcs "$folder/lib/libsqlite3.a" sqlite3.o'
