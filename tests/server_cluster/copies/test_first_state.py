@@ -182,8 +182,7 @@ def start(
     settings = ServerConfig(data_dir=data_dir, node_id=number, http=ANY, admin=True)
     member = ClusterMember(log, offer_copies=True, shards=shards)
     node = EmbeddedServer(settings, cluster=member)
-    with RawClient(node.address) as client:
-        until(lambda: has_begun(client))
+    until(lambda: has_begun(node))
     return node
 
 

@@ -33,7 +33,7 @@ FOUND_BY = {
     "heartbeats never tell of changes": 3,
     "L12: a half-open connection keeps its name": 5,
     "nobody is asked to release": 5,
-    "a commit is taken from anybody": 3,
+    "a commit is taken from anybody": 2,
     "a host that is named for a topic is not gone to": 8,
     "the topics of a host that is gone are not looked for": 8,
 }

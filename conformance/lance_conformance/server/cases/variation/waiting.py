@@ -131,7 +131,8 @@ register("wait/slow-subscriber", "5.12/push-once",
          weight=16)  # fmt: skip
 register(f"wait/beats-{LONGER}", "4.3/answer",
          f"Keepalives alone keep a connection for {LONGER} s.",
-         partial(_beats, seconds=LONGER), seconds=LONGER, thorough=True)  # fmt: skip
+         partial(_beats, seconds=LONGER), seconds=LONGER, thorough=True,
+         twin_of=f"wait/idle-{SHORT}")  # fmt: skip
 for _seconds in (SHORT, LONG):
     _late = _seconds == LONG
     for _name, _clause, _title, _question, _needs in (
