@@ -387,7 +387,7 @@ def test_settings_that_are_changed_later_are_told(
     address: KafkaAddress, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """In the server's log, once, and in the status; and when they are mended."""
-    monkeypatch.setattr(log_module, "_JUDGE_SECONDS", 0.0)
+    monkeypatch.setattr(log_module, "_CHECK_SECONDS", 0.0)
     log = opened(address)
     reader = log.read(0, 0)
     change(address, {"retention.ms": "3600000"})

@@ -1,6 +1,5 @@
 """Nodes in one process, over real sockets and files, with a log that they share."""
 
-import dataclasses
 import errno
 import json
 import shutil
@@ -561,7 +560,7 @@ class TestRefusals:
             cluster.stop(number)
         end = cluster.log.end(0)
         cluster.log = MemoryLog("log-1")
-        other = dataclasses.replace(SETTINGS, cluster_id="c-2")
+        other = replace(SETTINGS, cluster_id="c-2")
         for _ in range(end + 1):
             cluster.log.put(0, encode(other.to_genesis(), 1, 0))
         node = cluster.start(1)

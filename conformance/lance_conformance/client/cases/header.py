@@ -40,6 +40,8 @@ FAULTY_ANSWERS = (ACK, TOPICS, FETCHED)
 
 NOT_LATE = ("protocol", "closed", "fatal", "retriable")
 """Kinds of errors of a client that has noticed, and did not merely run out of time."""
+SOON = 0.05
+"""Parts of the time of an operation in which an answer has arrived."""
 
 HEADS: Mapping[str, tuple[str, str, Mapping[str, Change], tuple[str, ...]]] = {
     "magic": ("11.1/magic", "wrong magic bytes", {"magic": b"LANX"}, BOTH),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from lance_conformance.client.cases.header import HEADS, NOT_LATE, PAYLOADS, FaultyAnswer
+from lance_conformance.client.cases.header import HEADS, NOT_LATE, PAYLOADS, SOON, FaultyAnswer
 from lance_conformance.client.cases.reads import LOG, ONE
 from lance_conformance.client.cases.registry import SPECIFIED, add_case
 from lance_conformance.client.checks import Closes, Reads
@@ -39,8 +39,6 @@ from lance_conformance.client.scripted.script import (
 from lance_conformance.wire.frame import Flag, Frame
 
 END = len(LOG)
-SOON = 0.05
-"""Parts of the time of an operation after which a subscription stands."""
 KINDS = (
     FaultyAnswer("create", create(), "create", "the answer to CreateTopic"),
     FaultyAnswer("create-limited", create_limited(), "create-limited",

@@ -2,7 +2,7 @@
 
 import struct
 
-from lance_conformance.client.cases.header import NOT_LATE
+from lance_conformance.client.cases.header import NOT_LATE, SOON
 from lance_conformance.client.cases.reads import LOG, ONE, VALUES
 from lance_conformance.client.cases.registry import SPECIFIED, add_case
 from lance_conformance.client.checks import Closes, Reads, Sent
@@ -12,8 +12,6 @@ from lance_conformance.client.scripted.received_frame import ReceivedFrame
 from lance_conformance.client.scripted.script import Answer, Close, Pause, Push, Refuse, on
 
 END = len(LOG)
-SOON = 0.05
-"""Parts of the time of an operation in which an answer is read."""
 BAD = ("protocol", "fatal", "closed")
 
 

@@ -142,7 +142,7 @@ def _read_node(storage: StorageBackend, data_dir: Path, shards: int) -> FirstSta
         shards: how many the cluster is to have.
 
     Raises:
-        DataDirError: it is damaged, has not got all shards, or a newer release wrote it.
+        DataDirError: it is damaged, lacks shards, or a newer release wrote it.
         OSError: the disk refused.
     """
     marks = _marks(storage, data_dir, shards)

@@ -58,7 +58,7 @@ _NEW_LOG: Final = (
     "a new topic with `lwp cluster init URL --from-data-dir DIR` and the directory of the node "
     "that has applied most, and clone the others"
 )
-_JUDGE_SECONDS: Final = 10.0
+_CHECK_SECONDS: Final = 10.0
 """Between two looks at the topic's settings."""
 
 
@@ -259,7 +259,7 @@ class KafkaLog:
                 f"number of shards is fixed; {_NEW_LOG}"
             )
 
-    def judge(self) -> None:
+    def check_settings(self) -> None:
         """Look at the topic's settings again: somebody may have changed them.
 
         Raises:
@@ -300,7 +300,7 @@ class _Watch:
     def __init__(self, log: KafkaLog) -> None:
         self._log = log
         self._ends: list[int] = []
-        self._heard = self._judged = 0.0
+        self._heard = self._checked = 0.0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.problem = "it did not end"
@@ -310,7 +310,7 @@ class _Watch:
     def start(self) -> None:
         """Begin, if it has not begun."""
         if self._thread is None:
-            self._heard = self._judged = time.monotonic()
+            self._heard = self._checked = time.monotonic()
             self._thread = threading.Thread(target=self._run, name="kafka-watch", daemon=True)
             self._thread.start()
 
@@ -321,9 +321,9 @@ class _Watch:
                 self._ends = self._log.ends()
                 self._heard = time.monotonic()
                 self.is_missing = False
-                if self._heard - self._judged >= _JUDGE_SECONDS:
-                    self._judged = self._heard
-                    self._log.judge()
+                if self._heard - self._checked >= _CHECK_SECONDS:
+                    self._checked = self._heard
+                    self._log.check_settings()
             except StopNodeError as error:
                 self.replaced = error
                 return

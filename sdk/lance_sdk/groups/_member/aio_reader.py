@@ -71,12 +71,12 @@ class AsyncTopicReader(AsyncClient):
             wake()
         return gate
 
-    def _follow(self, wanted: Iterable[HostFetcher], over: Iterable[HostFetcher]) -> None:
+    def _follow(self, named: Iterable[HostFetcher], unused: Iterable[HostFetcher]) -> None:
         """Connect to hosts that were named for topics, and leave those that have none left."""
-        for host in over:
+        for host in unused:
             if host in self._hosts:
                 self._hosts.pop(host).let_go(0.0)
-        for host in wanted:
+        for host in named:
             session = host_session(self._core, host, monotonic())
             driver = self._drive(session)
             driver.lock = self._driver.lock
