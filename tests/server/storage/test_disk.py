@@ -202,18 +202,17 @@ def test_errors_and_latencies_are_counted() -> None:
 @pytest.mark.parametrize("how", ["removed", "moved", "replaced"])
 def test_nothing_is_acknowledged_once_the_data_directory_is_gone(tmp_path: Path, how: str) -> None:
     """What is written into a folder without a name is lost at the end of the process."""
-    folder = tmp_path / "data"
-    # With a log that is there from the start: nothing is made while the folder is removed.
-    serving = running(folder, durability="wal")
-    with serving as server, RawClient(server.address) as client:
+    folder, copy, elsewhere = (tmp_path / name for name in ("data", "copy", "elsewhere"))
+    with running(folder):
+        pass
+    shutil.copytree(folder, copy)
+    with running(folder) as server, RawClient(server.address) as client:
         client.store([b"one"], batch_id=1)
-        eventually((folder / "clock.json.bak").exists)  # nearly the last that a start makes
+        folder.rename(elsewhere)  # in one step, since the server may be writing a file of it
         if how == "removed":
-            shutil.rmtree(folder)
-        else:
-            folder.rename(tmp_path / "elsewhere")
-        if how == "replaced":
-            shutil.copytree(tmp_path / "elsewhere", folder)
+            shutil.rmtree(elsewhere)
+        elif how == "replaced":
+            copy.rename(folder)
         client.send(client.batch([b"two"], batch_id=2))
         error = client.error()
         # Where the clock's save noticed it before, the circuit is open already.
