@@ -37,12 +37,12 @@ def _no_loop_is_left_running() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _no_log_goes_to_a_closed_stream() -> Iterator[None]:
-    """A command that a test ran in this process logs no more to what stood for standard error."""
-    root = logging.getLogger()
-    level = root.level
+def _logging_as_before() -> Iterator[None]:
+    """Undo what a command that ran in this process did to logging: where it goes, and how much."""
+    loggers = [logging.getLogger(name) for name in ("", "lance_sdk", "lance_server")]
+    before = [(logger.level, logger.propagate, logger.handlers[:]) for logger in loggers]
     yield
-    for handler in root.handlers[:]:
-        if type(handler) is logging.StreamHandler:
-            root.removeHandler(handler)
-            root.setLevel(level)
+    for logger, (level, propagate, handlers) in zip(loggers, before, strict=True):
+        logger.setLevel(level)
+        logger.propagate = propagate
+        logger.handlers[:] = handlers

@@ -11,6 +11,7 @@ import pytest
 from click.testing import Result
 
 from lance_sdk import Client
+from lance_sdk._protocol.consume import consume_errors
 from lance_sdk.cli.admin import topics
 
 Call = Callable[..., Result]
@@ -189,8 +190,11 @@ class TestProduceAndConsume:
         assert lwp("consume", orders, "--from", "8", "-q").stdout == "two\nthree\n"
         assert lwp("consume", orders, "--from", "end", "-q").stdout == ""
 
-    def test_an_offset_beyond_the_end_is_refused(self, orders: str, lwp: Call) -> None:
+    def test_an_offset_beyond_the_end_is_refused(
+        self, orders: str, lwp: Call, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Nothing read and all well would be a lie (AMB-31)."""
+        monkeypatch.setattr(consume_errors, "BELIEVED_AFTER", 0.0)
         result = lwp("consume", orders, "--from", "20000")
         assert (result.exit_code, result.stdout) == (1, "")
         assert "the log ends at 26, before the position 20000" in result.stderr

@@ -98,7 +98,8 @@ async def test_a_refusal_says_why(address: str) -> None:
 
 async def test_who_is_no_fluvio_server_is_named(servers: FluvioServers) -> None:
     """A wrong port is the first thing to look at."""
-    async with AsyncFluvioClient("{}:{}".format(*servers.server.address)) as client:
+    address = "{}:{}".format(*servers.server.address)
+    async with AsyncFluvioClient(address, retry_for=0.1) as client:
         with pytest.raises(ConnectionLost, match=r"is this the address of a Fluvio SC\?"):
             await client.topics()
 

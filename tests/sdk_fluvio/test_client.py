@@ -185,7 +185,7 @@ def test_who_is_no_fluvio_server_is_named(servers: FluvioServers) -> None:
     """A wrong port is the first thing to look at."""
     with (
         pytest.raises(ConnectionLost, match=r"is this the address of a Fluvio SC\?"),
-        FluvioClient("{}:{}".format(*servers.server.address)) as client,
+        FluvioClient("{}:{}".format(*servers.server.address), retry_for=0.1) as client,
     ):
         client.topics()
 

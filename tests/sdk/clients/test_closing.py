@@ -148,7 +148,7 @@ async def test_bytes_are_counted_over_all_connections(
     api: Any, server: FakeServer, until: Any
 ) -> None:
     """A connection that is lost takes nothing of what it counted with it."""
-    async with api.producer(server.url()) as producer:
+    async with api.producer(server.url(), keepalive_interval=0.05) as producer:
         await producer.send_many([b"x" * 1000])
         await producer.flush()
         before = producer.stats()

@@ -143,8 +143,8 @@ def test_a_reader_that_does_not_read_holds_up_nobody(server: EmbeddedServer) -> 
 
 
 def test_a_reader_that_never_reads_is_cut_off(tmp_path: Path) -> None:
-    """Taking nothing for as long as one may be idle ends the connection."""
-    with running(tmp_path, idle_timeout=0.4) as server, RawClient(server.address) as client:
+    """Taking nothing for as long as a slow peer may ends the connection."""
+    with running(tmp_path, slow_peer_timeout=0.4) as server, RawClient(server.address) as client:
         client.store([bytes(8 << 20)], batch_id=1)
         client.send(client.control(Command.FETCH, Fetch(0, 0, 1 << 24).encode()) * 5)
         eventually(lambda: server.stats()["connections_open"] == 0)
@@ -159,7 +159,10 @@ def test_an_idle_connection_is_closed(tmp_path: Path) -> None:
 
 def test_a_peer_that_never_takes_its_last_answers_is_cut_off(tmp_path: Path) -> None:
     """A few bytes that it leaves in the socket do not keep a connection for ever."""
-    with running(tmp_path, idle_timeout=0.2) as server, RawClient(server.address):
+    with (
+        running(tmp_path, idle_timeout=0.2, slow_peer_timeout=0.2) as server,
+        RawClient(server.address),
+    ):
         eventually(lambda: server.stats()["connections_open"] == 1)
         (connection,) = server._running.connection_manager
         connection._written = lambda: 1  # type: ignore[method-assign]

@@ -4,7 +4,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from socket import create_server
+from socket import SHUT_WR, create_server
 from typing import Final
 
 import pytest
@@ -17,10 +17,11 @@ SIZE: Final = 1000
 PIECE: Final = b"." * SIZE
 GOOD: Final = f"x-crc32c: {CRC32C(PIECE)}\r\n"
 ENDLESS: Final = 1 << 40
+_PATIENT: Final = 60.0
 
 
 @contextmanager
-def answering(*parts: bytes, timeout: float = 60.0, again: int = 1) -> Iterator[HttpSource]:
+def answering(*parts: bytes, timeout: float = _PATIENT, again: int = 1) -> Iterator[HttpSource]:
     """Yield a source whose peer answers each connection with parts, the last one for ever."""
     over = threading.Event()
     with create_server(("127.0.0.1", 0)) as listening:
@@ -35,7 +36,9 @@ def answering(*parts: bytes, timeout: float = 60.0, again: int = 1) -> Iterator[
                             connection.sendall(part)
                         while parts and parts[-1] == b"x" and not over.wait(0.001):
                             connection.sendall(b"x" * 50)
-                        while timeout < 60 and connection.recv(65536):
+                        if timeout == _PATIENT:
+                            connection.shutdown(SHUT_WR)
+                        while connection.recv(65536):  # unread requests would reset it
                             pass
                     except OSError:
                         pass

@@ -4,7 +4,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from greenlet import GreenletExit, getcurrent, greenlet
 from tests.simulation.world import World
@@ -179,6 +179,15 @@ class Bound:
     def getsockname(self) -> tuple[str, int]:
         """Return the address."""
         return self.address.host, self.address.port
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def listen(self, backlog: int) -> None:
+        """Do nothing: nobody else has the address."""
 
     def close(self) -> None:
         """Do nothing."""
