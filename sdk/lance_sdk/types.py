@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lance_spec.bodies import TopicInfo
 
 __all__ = [
+    "BatchTimes",
     "Buffer",
     "CloseReport",
     "OpaqueBytes",
@@ -318,6 +319,22 @@ class RecordBatch:
     def next_offset(self) -> int:
         """Byte offset after the last record."""
         return self.offset + len(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTimes:
+    """When the batches of a range of a topic were stored (AMB-61).
+
+    Attributes:
+        offsets: byte offset at which each batch begins, rising.
+        times_ns: when the server stored each of them, in nanoseconds since the Unix epoch.
+        next_offset: byte offset up to which the range was told; the end of the range, or of the
+            topic, when nothing is left to ask for.
+    """
+
+    offsets: tuple[int, ...]
+    times_ns: tuple[int, ...]
+    next_offset: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,8 @@ enum lance_command {
     LANCE_COMMAND_CREATE_PARTITIONED_TOPIC = 0x72,
     LANCE_COMMAND_ADD_PARTITIONS = 0x73,
     LANCE_COMMAND_DELETE_PARTITIONED_TOPIC = 0x74,
+    LANCE_COMMAND_BATCH_TIMES = 0x75,
+    LANCE_COMMAND_BATCH_TIMES_RESPONSE = 0x76,
     LANCE_COMMAND_TOPIC_RESPONSE = 0x80,
     LANCE_COMMAND_CLUSTER_STATUS_RESPONSE = 0x81,
     LANCE_COMMAND_ERROR_RESPONSE = 0xFF
@@ -1103,6 +1105,87 @@ static inline enum lance_result lance_offset_for_time_response_write(
 {
     struct lance_writer out = {data, room, LANCE_OK};
     lance_put_uint(&out, in->offset, 8u);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* Asks when the batches of a range were stored (AMB-61). */
+struct lance_batch_times {
+    /* Topic the command is about (AMB-61). */
+    uint32_t topic_id;
+    /* Byte offset at which the range begins, in bytes (AMB-61). */
+    uint64_t start_offset;
+    /* Byte offset at which the range ends, in bytes (AMB-61). */
+    uint64_t end_offset;
+};
+
+#define LANCE_BATCH_TIMES_SIZE 20u
+#define LANCE_BATCH_TIMES_COMMAND LANCE_COMMAND_BATCH_TIMES
+#define LANCE_BATCH_TIMES_TOPIC_ID_AT 0u
+#define LANCE_BATCH_TIMES_START_OFFSET_AT 4u
+#define LANCE_BATCH_TIMES_END_OFFSET_AT 12u
+static_assert(LANCE_BATCH_TIMES_END_OFFSET_AT + 8u == LANCE_BATCH_TIMES_SIZE,
+              "BatchTimes has the size of its fields");
+
+/* Read a whole BatchTimes; variable parts point into `data`. */
+static inline enum lance_result lance_batch_times_read(
+    struct lance_batch_times *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    out->topic_id = (uint32_t)lance_take_uint(&in, 4u);
+    out->start_offset = (uint64_t)lance_take_uint(&in, 8u);
+    out->end_offset = (uint64_t)lance_take_uint(&in, 8u);
+    return lance_finish_read(&in);
+}
+
+/* Write a BatchTimes into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_batch_times_write(
+    const struct lance_batch_times *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_put_uint(&out, in->topic_id, 4u);
+    lance_put_uint(&out, in->start_offset, 8u);
+    lance_put_uint(&out, in->end_offset, 8u);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* Answers a BatchTimes (AMB-61). */
+struct lance_batch_times_response {
+    /* Byte offset up to which the range was told; ask again from there for the rest, in bytes (AMB-61). */
+    uint64_t next_offset;
+    /* Length of the times, in bytes (AMB-61). */
+    uint32_t bytes_returned;
+    /* Offset and time of each batch, in bytes and nanoseconds: two u64, little-endian (AMB-61). */
+    struct lance_bytes times;
+};
+
+#define LANCE_BATCH_TIMES_RESPONSE_MIN_SIZE 12u
+#define LANCE_BATCH_TIMES_RESPONSE_COMMAND LANCE_COMMAND_BATCH_TIMES_RESPONSE
+#define LANCE_BATCH_TIMES_RESPONSE_NEXT_OFFSET_AT 0u
+#define LANCE_BATCH_TIMES_RESPONSE_BYTES_RETURNED_AT 8u
+#define LANCE_BATCH_TIMES_RESPONSE_TIMES_AT 12u
+
+/* Read a whole BatchTimesResponse; variable parts point into `data`. */
+static inline enum lance_result lance_batch_times_response_read(
+    struct lance_batch_times_response *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    out->next_offset = (uint64_t)lance_take_uint(&in, 8u);
+    out->bytes_returned = (uint32_t)lance_take_uint(&in, 4u);
+    out->times = lance_take(&in, out->bytes_returned);
+    return lance_finish_read(&in);
+}
+
+/* Write a BatchTimesResponse into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_batch_times_response_write(
+    const struct lance_batch_times_response *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_put_uint(&out, in->next_offset, 8u);
+    lance_put_uint(&out, in->bytes_returned, 4u);
+    lance_require(&out.result, in->times.size == in->bytes_returned);
+    lance_put(&out, in->times.data, in->times.size);
     *size = room - out.left;
     return out.result;
 }

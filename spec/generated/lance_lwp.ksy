@@ -47,6 +47,8 @@ types:
             0x24: commit_ack
             0x70: offset_for_time
             0x71: offset_for_time_response
+            0x75: batch_times
+            0x76: batch_times_response
             0x60: lance_groups::group_join
             0x61: lance_groups::group_join_ack
             0x62: lance_groups::group_sync
@@ -441,6 +443,38 @@ types:
         type: u8
         doc: "Byte offset of the first record at or after that time, in bytes"
         doc-ref: "AMB-37"
+  batch_times:
+    doc: "Asks when the batches of a range were stored"
+    doc-ref: "AMB-61"
+    seq:
+      - id: topic_id
+        type: u4
+        doc: "Topic the command is about"
+        doc-ref: "AMB-61"
+      - id: start_offset
+        type: u8
+        doc: "Byte offset at which the range begins, in bytes"
+        doc-ref: "AMB-61"
+      - id: end_offset
+        type: u8
+        doc: "Byte offset at which the range ends, in bytes"
+        doc-ref: "AMB-61"
+  batch_times_response:
+    doc: "Answers a BatchTimes"
+    doc-ref: "AMB-61"
+    seq:
+      - id: next_offset
+        type: u8
+        doc: "Byte offset up to which the range was told; ask again from there for the rest, in bytes"
+        doc-ref: "AMB-61"
+      - id: bytes_returned
+        type: u4
+        doc: "Length of the times, in bytes"
+        doc-ref: "AMB-61"
+      - id: times
+        size: bytes_returned
+        doc: "Offset and time of each batch, in bytes and nanoseconds: two u64, little-endian"
+        doc-ref: "AMB-61"
   record:
     doc: "One type-length-value record, the unit of every log"
     doc-ref: "LWP section 8.1, AMB-12, AMB-13"
@@ -636,6 +670,8 @@ enums:
     0x72: "create_partitioned_topic"
     0x73: "add_partitions"
     0x74: "delete_partitioned_topic"
+    0x75: "batch_times"
+    0x76: "batch_times_response"
     0x80: "topic_response"
     0x81: "cluster_status_response"
     0xff: "error_response"

@@ -148,6 +148,18 @@ local MESSAGES = {
     offset_for_time_response = {
         {name = "offset", kind = "uint", size = 8, base = "dec", doc = "Byte offset of the first record at or after that time (AMB-37)"},
     },
+    -- Asks when the batches of a range were stored (AMB-61).
+    batch_times = {
+        {name = "topic_id", kind = "uint", size = 4, base = "dec", doc = "Topic the command is about (AMB-61)"},
+        {name = "start_offset", kind = "uint", size = 8, base = "dec", doc = "Byte offset at which the range begins (AMB-61)"},
+        {name = "end_offset", kind = "uint", size = 8, base = "dec", doc = "Byte offset at which the range ends (AMB-61)"},
+    },
+    -- Answers a BatchTimes (AMB-61).
+    batch_times_response = {
+        {name = "next_offset", kind = "uint", size = 8, base = "dec", doc = "Byte offset up to which the range was told; ask again from there for the rest (AMB-61)"},
+        {name = "bytes_returned", kind = "uint", size = 4, base = "dec", doc = "Length of the times (AMB-61)"},
+        {name = "times", kind = "bytes", length = "bytes_returned", doc = "Offset and time of each batch, in bytes and nanoseconds: two u64, little-endian (AMB-61)"},
+    },
     -- One type-length-value record, the unit of every log (LWP section 8.1, AMB-12, AMB-13).
     record = {
         {name = "type", kind = "uint", size = 1, base = "hex", names = {[1] = "RAW_DATA", [2] = "JSON", [3] = "MESSAGE_PACK", [4] = "PROTOBUF", [5] = "AVRO", [16] = "KEY_VALUE", [17] = "TIMESTAMPED", [18] = "KEY_TIMESTAMPED", [255] = "NULL"}, doc = "What the value is (LWP section 8.2)"},
@@ -382,6 +394,8 @@ local COMMANDS = {
     [114] = "CREATE_PARTITIONED_TOPIC",
     [115] = "ADD_PARTITIONS",
     [116] = "DELETE_PARTITIONED_TOPIC",
+    [117] = "BATCH_TIMES",
+    [118] = "BATCH_TIMES_RESPONSE",
     [128] = "TOPIC_RESPONSE",
     [129] = "CLUSTER_STATUS_RESPONSE",
     [255] = "ERROR_RESPONSE",
@@ -413,6 +427,8 @@ local PAYLOADS = {
     [36] = "commit_ack",
     [112] = "offset_for_time",
     [113] = "offset_for_time_response",
+    [117] = "batch_times",
+    [118] = "batch_times_response",
 }
 
 local GROUP_PAYLOADS = {

@@ -103,6 +103,10 @@ class Command(IntEnum):
     """Extension: gives a partitioned topic more partitions (AMB-59)."""
     DELETE_PARTITIONED_TOPIC = 0x74
     """Extension: deletes a topic with all its partitions (AMB-59)."""
+    BATCH_TIMES = 0x75
+    """Extension: when the batches of a range were stored (AMB-61)."""
+    BATCH_TIMES_RESPONSE = 0x76
+    """Answers BatchTimes (AMB-61)."""
     TOPIC_RESPONSE = 0x80
     """Answers the commands about topics, as JSON."""
     CLUSTER_STATUS_RESPONSE = 0x81

@@ -30,6 +30,7 @@ from lance_server.log.reopening import Reopener
 from lance_server.log.retention.expiry_clock import ExpiryClock
 from lance_server.log.retention.rules import tell_if_best_effort
 from lance_server.log.scrubber import Scrubber
+from lance_server.log.segments.batch_times import BatchTimes
 from lance_server.log.single_node import SingleNode
 from lance_server.log.snapshot import SnapshotMaker, Snapshots
 from lance_server.log.topic import Topic
@@ -547,6 +548,10 @@ class LogManager(SingleNode):
         """
         find = topic.partition.finding_time(time_ns)
         return self._scheduler.run("read", find)
+
+    def batch_times(self, topic: Topic, start: int, end: int) -> Completion[BatchTimes]:
+        """Find when the batches of a range were stored (AMB-61)."""
+        return self._scheduler.run("read", topic.partition.telling_times(start, end))
 
     # The end ---------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 from lance_server.log.commit_batch import CommitBatch
 from lance_server.log.dedup import FIRST_LASTING_ID, DuplicateWindow
@@ -21,6 +22,7 @@ from lance_server.log.reading.segment_cache import SegmentCache
 from lance_server.log.recovery.topic_recovery import TopicLog
 from lance_server.log.retention.rules import segment_limit
 from lance_server.log.segments.active_segment import ActiveSegment, ResumePoint
+from lance_server.log.segments.batch_times import BatchTimes, batch_times
 from lance_server.log.segments.segment_files import Segment, View
 from lance_server.log.segments.sidecar_search import first_since
 from lance_server.lwp.refusals import TopicClosedError, storage_refusal, topic_not_found
@@ -32,6 +34,7 @@ from lance_spec.codec.ingest_runs import BatchMeta, BatchTable, encode_row, gath
 from lance_spec.frames import Frame
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,14 +438,23 @@ class Partition:
 
     def finding_time(self, time_ns: int) -> Callable[[], int]:
         """Return a function that finds the first batch of a server time or later, on any thread."""
-        return partial(self._first_since, self._view(), time_ns)
+        return partial(
+            self._search, self._view(), lambda view: first_since(self._storage, view, time_ns)
+        )
 
-    def _first_since(self, view: View, time_ns: int) -> int:
+    def telling_times(self, start: int, end: int) -> Callable[[], BatchTimes]:
+        """Return a function that finds when the batches of a range were stored, on any thread."""
+        return partial(
+            self._search, self._view(), lambda view: batch_times(self._storage, view, start, end)
+        )
+
+    def _search(self, view: View, find: Callable[[View], T]) -> T:
+        """Find something in sidecars; again, where one was dropped or merged meanwhile."""
         try:
-            return first_since(self._storage, view, time_ns)
-        except FileNotFoundError:  # dropped or merged meanwhile
+            return find(view)
+        except FileNotFoundError:
             with self._moving():
-                return first_since(self._storage, self._view(), time_ns)
+                return find(self._view())
 
     def watch(self, watcher: Callable[[], None]) -> None:
         """Call ``watcher`` whenever more has become readable, until `unwatch`."""

@@ -77,6 +77,7 @@ class ControlHandler:
             Command.UNSUBSCRIBE: self._unsubscribe,
             Command.COMMIT_OFFSET: self._commit,
             Command.OFFSET_FOR_TIME: self._offset_for_time,
+            Command.BATCH_TIMES: self._batch_times,
             Command.CREATE_PARTITIONED_TOPIC: self._create_partitioned,
             Command.ADD_PARTITIONS: self._add_partitions,
             Command.DELETE_PARTITIONED_TOPIC: self._delete_partitioned,
@@ -270,6 +271,19 @@ class ControlHandler:
                 dialect,
                 Command.OFFSET_FOR_TIME_RESPONSE,
                 lwp.OffsetForTimeResponse(offset).encode(),
+            )
+        )
+
+    def _batch_times(self, payload: memoryview, dialect: Dialect) -> Completion[Answer]:
+        self._authorizer.check(Right.READ)
+        request = read_request(lwp.BatchTimes, payload, dialect)
+        topic = self._topic(Right.READ, request.topic_id)
+        found = self._engine.batch_times(topic, request.start_offset, request.end_offset)
+        return found.then(
+            lambda told: encode_control(
+                dialect,
+                Command.BATCH_TIMES_RESPONSE,
+                lwp.BatchTimesResponse(told.next_offset, len(told.times), told.times).encode(),
             )
         )
 

@@ -49,6 +49,7 @@ _TOO_SHORT: Final = {
     Command.UNSUBSCRIBE: "Invalid unsubscribe payload",
     Command.COMMIT_OFFSET: "Invalid commit offset payload",
     Command.OFFSET_FOR_TIME: "Invalid offset for time payload",
+    Command.BATCH_TIMES: "Invalid batch times payload",
 }
 """The published server's words for a payload that is too short (AMB-26)."""
 

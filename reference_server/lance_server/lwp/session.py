@@ -47,6 +47,7 @@ _READS: Final = frozenset(
         Command.GET_TOPIC,
         Command.LIST_TOPICS,
         Command.OFFSET_FOR_TIME,
+        Command.BATCH_TIMES,
         Command.SUBSCRIBE,
     }
 )

@@ -7,6 +7,7 @@ thrown in, and pauses in between; the clients only wait.
 import re
 from collections.abc import Callable, Generator, Sequence
 from datetime import datetime
+from struct import Struct
 from typing import Any, Final, TypeAlias, TypeVar
 
 from lance_sdk._errors.server import InvalidPayload
@@ -32,7 +33,7 @@ from lance_sdk.errors import (
     TopicNotFound,
     Unsupported,
 )
-from lance_sdk.types import PartitionedTopic
+from lance_sdk.types import BatchTimes, PartitionedTopic
 from lance_sdk.values.keyed import as_moment_ns
 from lance_spec.bodies import (
     ClusterStatus,
@@ -46,8 +47,10 @@ from lance_spec.checksum import Buffer
 from lance_spec.dialect import Dialect
 from lance_spec.enums import Command, PartitionerId
 from lance_spec.errors import DecodeError, EncodeError
+from lance_spec.messages import lwp
 from lance_spec.messages.lwp import (
     AddPartitions,
+    BatchTimesResponse,
     CreatePartitionedTopic,
     CreateTopic,
     CreateTopicWithRetention,
@@ -62,6 +65,7 @@ from lance_spec.names import check_topic_name
 T = TypeVar("T")
 Procedure: TypeAlias = Generator[PendingRequest | Pause, Any, T]
 
+_TIME: Final = Struct("<QQ")
 _FOREVER_SECS: Final = 18_446_744_073
 """The largest age the deployed server does not overflow on; about 584 years (AMB-08)."""
 _UNBOUNDED_BYTES: Final = 2**63 - 1
@@ -368,6 +372,40 @@ def offset_for_time(topic: str | int, moment: datetime | int, server_url: str) -
 
 def _offset(payload: Buffer) -> int:
     return OffsetForTimeResponse.decode(payload).offset
+
+
+def batch_times(topic: str | int, start: int, end: int, server_url: str) -> Procedure[BatchTimes]:
+    """Ask when the batches of a range were stored (AMB-61)."""
+    number = topic if isinstance(topic, int) else (yield from _number(topic, server_url))
+    payload = _encode(lwp.BatchTimes(topic_id=number, start_offset=start, end_offset=end))
+    try:
+        found: BatchTimes = yield PendingRequest(
+            Command.BATCH_TIMES,
+            payload,
+            Command.BATCH_TIMES_RESPONSE,
+            _times,
+            repeatable=True,
+        )
+    except InvalidPayload as error:
+        raise Unsupported(
+            f"the server cannot tell when batches were stored: {error.message}; read its files, "
+            "or send records with a time of their own"
+        ) from error
+    return found
+
+
+def _times(payload: Buffer) -> BatchTimes:
+    answer = BatchTimesResponse.decode(payload)
+    size = len(answer.times)
+    if size % _TIME.size:
+        expected = f"a multiple of {_TIME.size} bytes"
+        raise DecodeError("BatchTimesResponse", "times", 12, expected, f"{size} bytes")
+    pairs = list(_TIME.iter_unpack(answer.times))
+    return BatchTimes(
+        tuple(offset for offset, _ in pairs),
+        tuple(time_ns for _, time_ns in pairs),
+        answer.next_offset,
+    )
 
 
 def cluster_status() -> Procedure[ClusterStatus]:

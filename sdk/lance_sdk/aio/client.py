@@ -16,7 +16,7 @@ from lance_sdk.config import ClientConfig
 from lance_sdk.errors import LanceError
 from lance_sdk.options import ClientOptions
 from lance_sdk.stats import ClientStats
-from lance_sdk.types import PartitionedTopic, PartitionerName
+from lance_sdk.types import BatchTimes, PartitionedTopic, PartitionerName
 from lance_sdk.url import URL
 from lance_spec.bodies import ClusterStatus, TopicInfo
 
@@ -216,6 +216,22 @@ class AsyncClient(AsyncLifecycle):
             Unsupported: the server knows no times.
         """
         return await self._run(admin_steps.offset_for_time(topic, moment, self._url.server_url()))
+
+    async def batch_times(self, topic: str | int, start: int, end: int) -> BatchTimes:
+        """Return when the batches that have bytes in a range were stored (AMB-61).
+
+        One answer tells of some thousands of batches; ask again from its ``next_offset`` for more.
+
+        Args:
+            topic: its name or its number.
+            start: byte offset at which the range begins.
+            end: byte offset at which it ends; it may lie after the topic's end.
+
+        Raises:
+            TopicNotFound: there is none.
+            Unsupported: the server cannot tell.
+        """
+        return await self._run(admin_steps.batch_times(topic, start, end, self._url.server_url()))
 
     async def cluster_status(self) -> ClusterStatus:
         """Return the cluster's state as the server tells it (AMB-11)."""

@@ -70,6 +70,19 @@ class FakeTopics:
             later = (offset for at, offset in self._times.get(topic_id, ()) if at >= time_ns)
             return next(later, len(log))
 
+    def batch_times(self, topic_id: int, start: int, end: int) -> list[tuple[int, int]] | None:
+        """Return offset and time of each batch that has bytes in a range (AMB-61)."""
+        with self._lock:
+            if (log := self._logs.get(topic_id)) is None:
+                return None
+            batches = [(offset, at) for at, offset in self._times.get(topic_id, ())]
+            ends = [*(offset for offset, _ in batches[1:]), len(log)]
+            return [
+                batch
+                for batch, behind in zip(batches, ends, strict=False)
+                if batch[0] < end and start < behind
+            ]
+
     def truncate(self, topic_id: int, size: int) -> None:
         """Cut a topic's log."""
         with self._lock:

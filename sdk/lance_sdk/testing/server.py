@@ -9,6 +9,7 @@ import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from struct import pack
 from types import TracebackType
 from typing import Self
 
@@ -31,6 +32,8 @@ from lance_spec.frames import (
 )
 from lance_spec.limits import END_OFFSET
 from lance_spec.messages.lwp import (
+    BatchTimes,
+    BatchTimesResponse,
     CatchingUp,
     CommitAck,
     CommitOffset,
@@ -50,6 +53,7 @@ _CONSUMERS = {
     Command.UNSUBSCRIBE,
     Command.COMMIT_OFFSET,
     Command.OFFSET_FOR_TIME,
+    Command.BATCH_TIMES,
 }
 """Commands about one consumer."""
 
@@ -349,7 +353,7 @@ class FakeServer:
         return True
 
     def _consumer(self, peer: FakePeer, frame: Frame) -> None:
-        """Answer what is about one consumer (LWP sections 5.12 to 5.14, AMB-37)."""
+        """Answer what is about one consumer (LWP sections 5.12 to 5.14, AMB-37, AMB-61)."""
         if frame.batch_id == Command.SUBSCRIBE:
             self._subscribe(peer, Subscribe.decode(frame.payload))
         elif frame.batch_id == Command.UNSUBSCRIBE:
@@ -359,6 +363,8 @@ class FakeServer:
             done = CommitOffset.decode(frame.payload)
             self.subscriptions.commits[done.topic_id, done.consumer_id] = done.offset
             peer.control(Command.COMMIT_ACK, CommitAck(done.consumer_id, done.offset).encode())
+        elif frame.batch_id == Command.BATCH_TIMES:
+            self._batch_times(peer, BatchTimes.decode(frame.payload))
         else:
             self._offset_for_time(peer, OffsetForTime.decode(frame.payload))
 
@@ -380,6 +386,15 @@ class FakeServer:
         else:
             answer = OffsetForTimeResponse(offset).encode()
             peer.control(Command.OFFSET_FOR_TIME_RESPONSE, answer)
+
+    def _batch_times(self, peer: FakePeer, request: BatchTimes) -> None:
+        told = self.topics.batch_times(request.topic_id, request.start_offset, request.end_offset)
+        if told is None or not self.dialect.push:
+            peer.error(ErrorCode.INVALID_PAYLOAD, "Invalid client command")
+        else:
+            times = b"".join(pack("<QQ", *each) for each in told)
+            answer = BatchTimesResponse(request.end_offset, len(times), times).encode()
+            peer.control(Command.BATCH_TIMES_RESPONSE, answer)
 
     def _fetch(self, peer: FakePeer, fetch: Fetch) -> None:
         log = self.topics.log(fetch.topic_id)

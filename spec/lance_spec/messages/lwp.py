@@ -70,6 +70,8 @@ _SUBSCRIBE_ACK = Layout("SubscribeAck", "Q Q", "consumer_id", "offset")
 _COMMIT_ACK = Layout("CommitAck", "Q Q", "consumer_id", "offset")
 _OFFSET_FOR_TIME = Layout("OffsetForTime", "I Q", "topic_id", "time_ns")
 _OFFSET_FOR_TIME_RESPONSE = Layout("OffsetForTimeResponse", "Q", "offset")
+_BATCH_TIMES = Layout("BatchTimes", "I Q Q", "topic_id", "start_offset", "end_offset")
+_BATCH_TIMES_RESPONSE = Layout("BatchTimesResponse", "Q I", "next_offset", "bytes_returned")
 _RECORD = Layout("Record", "B I", "type", "length")
 _EXTENDED_RECORD = Layout("ExtendedRecord", "B H I", "marker", "extended_type", "length")
 _KEY_VALUE = Layout("KeyValue", "H", "key_length")
@@ -1108,6 +1110,86 @@ class OffsetForTimeResponse:
 
 
 @dataclass(slots=True)
+class BatchTimes:
+    """Asks when the batches of a range were stored.
+
+    Payload of command BATCH_TIMES (0x75), sent by the client: 20 bytes (AMB-61).
+    """
+
+    topic_id: int
+    """Topic the command is about (AMB-61)."""
+
+    start_offset: int
+    """Byte offset at which the range begins (bytes; AMB-61)."""
+
+    end_offset: int
+    """Byte offset at which the range ends (bytes; AMB-61)."""
+
+    SIZE: ClassVar[int] = 20
+    COMMAND: ClassVar[Command] = Command.BATCH_TIMES
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Self:
+        """Return the BatchTimes that ``data`` is; other bytes raise `DecodeError`."""
+        try:
+            topic_id, start_offset, end_offset = _BATCH_TIMES.unpack(data)
+        except struct.error:
+            raise _BATCH_TIMES.short(data) from None
+        return cls(topic_id, start_offset, end_offset)
+
+    def encode(self) -> bytes:
+        """Return the BatchTimes as bytes; unfit values raise `EncodeError`."""
+        return _BATCH_TIMES.pack(self.topic_id, self.start_offset, self.end_offset)
+
+
+@dataclass(slots=True)
+class BatchTimesResponse:
+    """Answers a BatchTimes.
+
+    Payload of command BATCH_TIMES_RESPONSE (0x76), sent by the server: 12 bytes or more (AMB-61).
+    """
+
+    next_offset: int
+    """Byte offset up to which the range was told; ask again from there for the rest.
+
+    Bytes; AMB-61.
+    """
+
+    bytes_returned: int
+    """Length of the times (bytes; AMB-61)."""
+
+    times: Buffer = field(repr=False)
+    """Offset and time of each batch, in bytes and nanoseconds: two u64, little-endian (AMB-61)."""
+
+    MIN_SIZE: ClassVar[int] = 12
+    COMMAND: ClassVar[Command] = Command.BATCH_TIMES_RESPONSE
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Self:
+        """Return the BatchTimesResponse that ``data`` is; other bytes raise `DecodeError`."""
+        try:
+            next_offset, bytes_returned = _BATCH_TIMES_RESPONSE.unpack_from(data)
+        except struct.error:
+            raise _BATCH_TIMES_RESPONSE.short(data) from None
+        end = 12 + bytes_returned
+        if end > len(data):
+            raise short_bytes("BatchTimesResponse", "times", data, end, bytes_returned)
+        if end != len(data):
+            raise trailing("BatchTimesResponse", data, end)
+        return cls(next_offset, bytes_returned, data[12:])
+
+    def encode(self) -> bytes:
+        """Return the BatchTimesResponse as bytes; unfit values raise `EncodeError`."""
+        return self.encode_prefix() + self.times
+
+    def encode_prefix(self) -> bytes:
+        """Return the bytes before ``times``, for writers that send that uncopied."""
+        times = octets("BatchTimesResponse", "times", self.times)
+        agree("BatchTimesResponse", "bytes_returned", self.bytes_returned, len(times))
+        return _BATCH_TIMES_RESPONSE.pack(self.next_offset, self.bytes_returned)
+
+
+@dataclass(slots=True)
 class Record:
     """One type-length-value record, the unit of every log.
 
@@ -1488,6 +1570,8 @@ PAYLOADS: Final[Mapping[Command, tuple[type[Message], ...]]] = {
     Command.COMMIT_ACK: (CommitAck,),
     Command.OFFSET_FOR_TIME: (OffsetForTime,),
     Command.OFFSET_FOR_TIME_RESPONSE: (OffsetForTimeResponse,),
+    Command.BATCH_TIMES: (BatchTimes,),
+    Command.BATCH_TIMES_RESPONSE: (BatchTimesResponse,),
 }
 """The payload forms of each command; where there are two, the dialect decides."""
 

@@ -18,6 +18,7 @@ from lance_sdk.errors import (
     Unsupported,
 )
 from lance_sdk.testing import FakePeer, FakeServer
+from lance_sdk.types import BatchTimes
 from lance_spec.bodies import encode_json
 from lance_spec.enums import Command
 from lance_spec.frames import Frame
@@ -150,6 +151,25 @@ async def test_a_server_without_times_says_so(api: Any, deployed: FakeServer) ->
     async with api.client(deployed.url()) as client:
         with pytest.raises(Unsupported, match="cannot find an offset by its time"):
             await client.offset_for_time(1, 0)
+
+
+async def test_the_times_of_batches_are_told(api: Any, server: FakeServer) -> None:
+    """Of those that have bytes in the range (AMB-61)."""
+    for second in (10, 20, 30):
+        server.topics.clock_ns = lambda second=second: second * 10**9
+        server.topics.append(1, encode_record(b"abc"))
+    async with api.client(server.url()) as client:
+        found = await client.batch_times("orders", 9, 17)
+    assert found == BatchTimes((8, 16), (20 * 10**9, 30 * 10**9), 17)
+
+
+async def test_a_server_that_tells_no_times_of_batches_says_so(
+    api: Any, deployed: FakeServer
+) -> None:
+    """The command is an extension (AMB-61)."""
+    async with api.client(deployed.url()) as client:
+        with pytest.raises(Unsupported, match="cannot tell when batches were stored"):
+            await client.batch_times(1, 0, 8)
 
 
 async def test_ping_measures_a_round_trip(api: Any, server: FakeServer) -> None:

@@ -140,6 +140,7 @@ SHORT = [
     (Command.UNSUBSCRIBE, 12),
     (Command.COMMIT_OFFSET, 20),
     (Command.OFFSET_FOR_TIME, 12),
+    (Command.BATCH_TIMES, 20),
 ]
 
 

@@ -1,5 +1,7 @@
 """Commands that read: Fetch, times, consumers and their commits."""
 
+from struct import iter_unpack
+
 import pytest
 
 from lance_server.testing import LogDriver, MemoryStorage, SessionPeer
@@ -82,6 +84,22 @@ def test_a_time_leads_to_an_offset(dialect: Dialect) -> None:
 
     assert [offset_at(time_ns + 1) for time_ns in times] == [0, 8, 16, 24, 32]
     assert (offset_at(0), offset_at(peer.log.clock.now_ns + 1)) == (0, 40)
+
+
+@BOTH
+def test_batches_have_times(dialect: Dialect) -> None:
+    """Offset and time of each that has bytes in the range (AMB-61)."""
+    peer = SessionPeer(dialect)
+    came = []
+    for number in range(1, 4):
+        came.append(peer.log.clock.now_ns)
+        peer.log.store([b"one"], batch_id=number)
+    answer = peer.ask(Command.BATCH_TIMES, lwp.BatchTimes(0, 9, 17).encode())
+    assert answer.command == Command.BATCH_TIMES_RESPONSE
+    told = lwp.BatchTimesResponse.decode(answer.payload)
+    (first, then), (second, later) = iter_unpack("<QQ", told.times)
+    assert (first, second, told.next_offset) == (8, 16, 17)
+    assert came[1] <= then <= came[2] <= later
 
 
 # Consumers -------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from lance_spec.enums import Command, ErrorCode
 from lance_spec.messages.lwp import (
     AddPartitions,
     AuthenticateResponse,
+    BatchTimes,
     CommitOffset,
     CreatePartitionedTopic,
     DeleteTopic,
@@ -40,6 +41,7 @@ READS = {
     Command.SUBSCRIBE: Subscribe(0, 0, 100, 1).encode(),
     Command.UNSUBSCRIBE: Unsubscribe(0, 1).encode(),
     Command.OFFSET_FOR_TIME: OffsetForTime(0, 0).encode(),
+    Command.BATCH_TIMES: BatchTimes(0, 0, 0).encode(),
 }
 CHANGES = {
     Command.COMMIT_OFFSET: CommitOffset(0, 1, 0).encode(),

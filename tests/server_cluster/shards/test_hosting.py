@@ -184,6 +184,16 @@ class TestForwarding:
             found = one.ask(Command.OFFSET_FOR_TIME, body)
             assert lwp.OffsetForTimeResponse.decode(found.payload).offset == 55
 
+    def test_it_tells_when_batches_were_stored(self, cluster: Hosts) -> None:
+        """The host does."""
+        topic_id = topic_at(cluster, 2)
+        body = lwp.BatchTimes(topic_id, 0, 2**63).encode()
+        with cluster.client(1) as one:
+            write(one, topic_id, 1, 1)
+            found = one.ask(Command.BATCH_TIMES, body)
+            told = lwp.BatchTimesResponse.decode(found.payload)
+            assert (told.next_offset, len(told.times)) == (55, 16)
+
     def test_it_commits(self, cluster: Hosts) -> None:
         """The host knows the commit."""
         topic_id = topic_at(cluster, 2)

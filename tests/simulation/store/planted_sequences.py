@@ -253,7 +253,7 @@ def _seal_lowers(_: Any) -> Callable[..., Any]:
 
 
 def _seek_once(_: Any) -> Callable[..., Any]:
-    return lambda self, view, time_ns: partition.first_since(self._storage, view, time_ns)
+    return lambda _, view, find: find(view)
 
 
 def _decided(_: Any) -> Any:
@@ -354,7 +354,7 @@ SEQUENCES: Final = (
     Mutant("a clean stop gives offsets back",
            (Patch(partition.Partition, "seal", _seal_lowers),), (), ("os",)),
     Mutant("a time seek meets a merge",
-           (Patch(partition.Partition, "_first_since", _seek_once),), ("readers",)),
+           (Patch(partition.Partition, "_search", _seek_once),), ("readers",)),
     Mutant("a limit in bytes is what is kept at least",
            (Patch(enforcement, "expired", _limit_is_least),), ("limit",)),
     Mutant("a wall clock that jumped is believed",

@@ -25,6 +25,7 @@ SIZES = {
     "CommitAck": 16,
     "OffsetForTime": 12,
     "OffsetForTimeResponse": 8,
+    "BatchTimes": 20,
     "SidecarHeader": 64,
     "SidecarEntry": 64,
     "SparseIndexEntry": 24,

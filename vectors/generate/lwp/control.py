@@ -56,6 +56,7 @@ SIZES: dict[str, tuple[tuple[str, int], ...]] = {
     "CommitAck": (("consumer_id", 8), ("offset", 8)),
     "OffsetForTime": (TOPIC_ID, ("time_ns", 8)),
     "OffsetForTimeResponse": (("offset", 8),),
+    "BatchTimes": (TOPIC_ID, ("start_offset", 8), ("end_offset", 8)),
 }
 """Fields and sizes of the messages whose length is fixed (LWP sections 5.5 to 5.14)."""
 
@@ -81,6 +82,8 @@ COMMANDS = {
     "CreatePartitionedTopic": (0x72, "AMB-59"),
     "AddPartitions": (0x73, "AMB-59"),
     "DeletePartitionedTopic": (0x74, "AMB-59"),
+    "BatchTimes": (0x75, "AMB-61"),
+    "BatchTimesResponse": (0x76, "AMB-61"),
     "TopicResponse": (0x80, "5.3"),
     "ClusterStatusResponse": (0x81, "AMB-11"),
     "ErrorResponse": (0xFF, "5.7"),
@@ -147,6 +150,24 @@ VARIABLE: tuple[tuple[str, str, str, bytes, dict[str, int | bytes | bool]], ...]
     ("AuthenticateResponse", "yes", "Accepted.", b"\x01ok", {"ok": True, "message": b"ok"}),
     ("AuthenticateResponse", "no", "Refused.", b"\x00no", {"ok": False, "message": b"no"}),
     ("AuthenticateResponse", "silent", "No message.", b"\x01", {"ok": True, "message": b""}),
+    (
+        "BatchTimesResponse",
+        "plain",
+        "Two batches, and nothing more to ask for.",
+        u64(600) + u32(32) + u64(0) + u64(10**18) + u64(300) + u64(10**18 + 1),
+        {
+            "next_offset": 600,
+            "bytes_returned": 32,
+            "times": u64(0) + u64(10**18) + u64(300) + u64(10**18 + 1),
+        },
+    ),
+    (
+        "BatchTimesResponse",
+        "empty",
+        "No batch in the range.",
+        u64(MAX64) + u32(0),
+        {"next_offset": MAX64, "bytes_returned": 0, "times": b""},
+    ),
     ("TopicResponse", "plain", "A deletion.", b'{"deleted":1}', {"body": b'{"deleted":1}'}),
     ("ClusterStatusResponse", "plain", "An object.", b"{}", {"body": b"{}"}),
     ("ErrorResponse", "text", "Text.", b"Unknown topic", {"body": b"Unknown topic"}),
@@ -237,8 +258,8 @@ def _special(message: str) -> Iterator[Test]:
         yield test | _invalid(message, "yes", fault, error(4, "ok", 0), "NotATruthValue")
     if message == "CreateTopicWithRetention":
         yield from _named(message)
-    if message in PARTITIONED:
-        yield from _partitioned(message)
+    if message in CUT:
+        yield from _cut_in_fields(message)
 
 
 def _named(message: str) -> Iterator[Test]:
@@ -266,7 +287,7 @@ def _named(message: str) -> Iterator[Test]:
         yield test | _invalid(message, "plain", fault, outcome, flag)
 
 
-PARTITIONED: dict[str, tuple[tuple[int, str, int], ...]] = {
+CUT: dict[str, tuple[tuple[int, str, int], ...]] = {
     "CreatePartitionedTopic": (
         (0, "name_length", 0),
         (1, "name_length", 0),
@@ -285,13 +306,21 @@ PARTITIONED: dict[str, tuple[tuple[int, str, int], ...]] = {
         (8, "partitions", 8),
         (11, "partitions", 8),
     ),
+    "BatchTimesResponse": (
+        (0, "next_offset", 0),
+        (7, "next_offset", 0),
+        (8, "bytes_returned", 8),
+        (11, "bytes_returned", 8),
+        (12, "times", 12),
+        (43, "times", 12),
+    ),
 }
-"""Where the messages about partitioned topics are cut, and the field that is cut then."""
+"""Where messages with a part of any length are cut, and the field that is cut then."""
 
 
-def _partitioned(message: str) -> Iterator[Test]:
+def _cut_in_fields(message: str) -> Iterator[Test]:
     whole = next(row[3] for row in VARIABLE if row[:2] == (message, "plain"))
-    for length, field, offset in PARTITIONED[message]:
+    for length, field, offset in CUT[message]:
         yield _cut(message, "plain", whole, length, field=field, offset=offset)
     yield _trailing(message, "plain", whole)
 
@@ -312,7 +341,7 @@ def _invalid(
 def _valid(
     message: str, name: str, comment: str, data: bytes, fields: dict[str, int | bytes | bool]
 ) -> Test:
-    sizes = SIZES.get(message, (("max_age_secs", 8), ("max_bytes", 8)))
+    sizes = SIZES.get(message, (("max_age_secs", 8), ("max_bytes", 8), ("next_offset", 8)))
     wide = [field for field, size in sizes if size == 8]
     return _test(message, name, comment, data) | {
         "fields": shown(fields, wide),

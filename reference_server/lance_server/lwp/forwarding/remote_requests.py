@@ -29,6 +29,7 @@ _FORWARDED: Final[Mapping[int, type[_TopicRequest]]] = {
     Command.FETCH: lwp.Fetch,
     Command.COMMIT_OFFSET: lwp.CommitOffset,
     Command.OFFSET_FOR_TIME: lwp.OffsetForTime,
+    Command.BATCH_TIMES: lwp.BatchTimes,
 }
 """Commands that are forwarded. A subscription is not: its pushes answer no request."""
 

@@ -31,11 +31,12 @@ from lance_sdk.spark.logs.boundaries import Boundaries, stored_since
 from lance_sdk.spark.logs.contract import EVERYTHING, InputSplit, TopicView, Unread
 from lance_sdk.spark.logs.input_partitions import wanted_bytes
 from lance_sdk.spark.logs.losses import lost, planned_range
+from lance_sdk.spark.logs.stored_times import StoredTimes
 from lance_sdk.spark.logs.walk import Walk, replaced
 from lance_sdk.spark.options import Options, RecordFormat
-from lance_sdk.spark.rows.columns import Parted, to_batch
+from lance_sdk.spark.rows.columns import TIME_COLUMNS, Parted, to_batch
 from lance_sdk.spark.streaming.checkpoint import Cut, TopicCheckpoint
-from lance_sdk.types import RecordBatch
+from lance_sdk.types import BatchTimes, RecordBatch
 from lance_spec.bodies import TopicInfo
 
 _SMALLEST_SPLIT: Final = 1 << 20
@@ -151,8 +152,11 @@ class ServerSplit:
         Raises:
             DataLost: they are gone, or are not those that were planned.
         """
-        if not self._is_there():
-            return
+        with Client(self.options.url(), **self.options.client_options()) as client:
+            if self._is_there(client):
+                yield from self._read(schema, self._stored_times(client, schema))
+
+    def _read(self, schema: pa.Schema, stored: StoredTimes | None) -> Iterator[pa.RecordBatch]:
         crc, memory, tail = 0, ReadMemory(), _Tail(self.fingerprint)
         for batch in self.batches():
             records = Parted.of(memory.unused(len(batch.data)), batch.data)
@@ -162,11 +166,26 @@ class ServerSplit:
                 crc = crc32c(data, crc)
             tail.add(data, batch.offset)
             if len(records):
-                yield to_batch(schema, records, self.options.origin(self.topic, batch.offset))
+                times = None if stored is None else stored.of(records, batch.offset)
+                origin = self.options.origin(self.topic, batch.offset)
+                yield to_batch(schema, records, origin, times)
         if self.options.fail_on_data_loss:
             self._check(crc, tail)
 
-    def _is_there(self) -> bool:
+    def _stored_times(self, client: Client, schema: pa.Schema) -> StoredTimes | None:
+        """Return what tells when the records were stored, where a column asks for it."""
+        if TIME_COLUMNS.isdisjoint(schema.names):
+            return None
+        topic = self.topic if self.identity is None else self.identity.id
+
+        def ask(start: int, end: int) -> BatchTimes:
+            return patiently(
+                lambda: client.batch_times(topic, start, end), self.options, time.sleep
+            )
+
+        return StoredTimes(ask, self.start, self.end)
+
+    def _is_there(self, client: Client) -> bool:
         """Look whether the topic is still the one that was planned.
 
         Raises:
@@ -175,8 +194,7 @@ class ServerSplit:
         if self.identity is None:
             return True
         try:
-            with Client(self.options.url(), **self.options.client_options()) as client:
-                now = TopicIdentity.of(client.get_topic(self.topic))
+            now = TopicIdentity.of(client.get_topic(self.topic))
             difference = self.identity.difference(now)
         except (TopicNotFound, TopicDeleted):
             difference = "it is gone"

@@ -82,8 +82,8 @@ def archive(
         options: what to read, as for the format ``lwp``.
         target: folder of the archive; its checkpoint stands in it.
         partition_by: some of ``topic``, ``date`` (such as ``2026-01-31``) and ``hour`` (such as
-            ``2026-01-31-05``), both UTC, of the records' times; of the run where none is known, as
-            of records without a time that are read from a server.
+            ``2026-01-31-05``), both UTC, of the records' times; of the run where none is known:
+            such as records without a time of their own from a server that cannot tell (AMB-61).
         dry_run: only say how much there would be to do.
         tell: called with bytes done and bytes in all.
 

@@ -133,7 +133,8 @@ def to_batch(
         schema: columns of `TYPES`, in any order.
         records: the records; a column of values is the memory that they are in.
         origin: where they are from.
-        times: when each of them arrived, in nanoseconds since the Unix epoch, where known.
+        times: when each of them arrived, in nanoseconds since the Unix epoch, where known; 0 is
+            unknown.
 
     Raises:
         DataDamaged: a record with a key or a time is not laid out as its type says.
@@ -225,16 +226,19 @@ class _Maker:
         return micros(*self._times())
 
     def time_source(self) -> pa.Array:
-        own = self._parts.timed
-        server = pa.scalar(None if self._server_ns is None else "server", pa.string())
-        return pc.if_else(pa.array(own), pa.scalar("record", pa.string()), server)
+        own, server = self._parts.timed, pa.scalar(None, pa.string())
+        if self._server_ns is not None:
+            known = pa.array(self._server_ns != 0)
+            server = pc.if_else(known, pa.scalar("server"), server)
+        return pc.if_else(pa.array(own), pa.scalar("record"), server)
 
     def _times(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Return the records' own times, else when the server stored them, and which are known."""
         own, known = self._parts.times_ns()
         if self._server_ns is None:
             return own, known
-        return np.where(known, own, self._server_ns.astype(np.uint64)), np.ones_like(known)
+        server_ns: np.ndarray[Any, Any] = self._server_ns.astype(np.uint64)
+        return np.where(known, own, server_ns), known | (server_ns != 0)
 
     def _same(self, text: str | None) -> pa.Array:
         return pa.repeat(pa.scalar(text, pa.string()), len(self._records))

@@ -263,6 +263,60 @@ OFFSET_FOR_TIME_RESPONSE = message(
     ambiguities=("AMB-37",),
 )
 
+BATCH_TIMES = message(
+    "BatchTimes",
+    field("topic_id", Int32ul, doc="Topic the command is about", section="AMB-61"),
+    field(
+        "start_offset",
+        Int64ul,
+        doc="Byte offset at which the range begins",
+        unit="bytes",
+        section="AMB-61",
+    ),
+    field(
+        "end_offset",
+        Int64ul,
+        doc="Byte offset at which the range ends",
+        unit="bytes",
+        section="AMB-61",
+    ),
+    doc="Asks when the batches of a range were stored",
+    section="AMB-61",
+    command=Command.BATCH_TIMES,
+    sender="client",
+    ambiguities=("AMB-61",),
+)
+
+BATCH_TIMES_RESPONSE = message(
+    "BatchTimesResponse",
+    field(
+        "next_offset",
+        Int64ul,
+        doc="Byte offset up to which the range was told; ask again from there for the rest",
+        unit="bytes",
+        section="AMB-61",
+    ),
+    field(
+        "bytes_returned",
+        Int32ul,
+        doc="Length of the times",
+        unit="bytes",
+        section="AMB-61",
+    ),
+    field(
+        "times",
+        Bytes(this.bytes_returned),
+        doc="Offset and time of each batch, in bytes and nanoseconds: two u64, little-endian",
+        section="AMB-61",
+        borrowed=True,
+    ),
+    doc="Answers a BatchTimes",
+    section="AMB-61",
+    command=Command.BATCH_TIMES_RESPONSE,
+    sender="server",
+    ambiguities=("AMB-61",),
+)
+
 MESSAGES = (
     FETCH,
     FETCH_RESPONSE,
@@ -275,5 +329,7 @@ MESSAGES = (
     COMMIT_ACK,
     OFFSET_FOR_TIME,
     OFFSET_FOR_TIME_RESPONSE,
+    BATCH_TIMES,
+    BATCH_TIMES_RESPONSE,
 )
 """Commands of consumers and their answers, in reading order."""
