@@ -4,16 +4,22 @@ import contextlib
 import queue
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
+from tests.interrupts import strikes
 
 from lance_sdk._api import interruptible
 from lance_sdk.groups._member.wakeup import Wakeup
+from lance_sdk.journal._ring.journal import Journal
 from lance_sdk.journal._ring.workers import Worker
+from lance_sdk.journal.config import Durability, JournalConfig
+from lance_sdk.journal.errors import JournalFull
+from lance_sdk.journal.lwp.batch_ids import BatchIdAssigner
+from lance_spec.messages.store_forward import StoredBatch
 
 FAR = 60.0
 """Seconds that the waits would last."""
@@ -77,7 +83,7 @@ def test_taking_a_lock_ends() -> None:
     """As where several threads store into one journal."""
     lock = threading.Lock()
     with lock:
-        interrupted(lambda: interruptible.acquire(lock, FAR))
+        interrupted(lambda: interruptible.acquire(lock, FAR, []))
 
 
 def test_an_event_that_does_not_come_ends() -> None:
@@ -110,62 +116,103 @@ def test_connecting_ends(pair: tuple[socket.socket, socket.socket]) -> None:
 
 def test_a_members_wait_for_records_ends() -> None:
     """As in a group's poll()."""
-    interrupted(lambda: Wakeup().wait(FAR))
-
-
-@pytest.mark.parametrize("step", range(1, 13))
-def test_an_interrupt_leaves_no_wakeup_locked(step: int) -> None:
-    """Wherever it strikes in the wait: whoever has news must not hang."""
     wakeup = Wakeup()
-    struck(lambda: wakeup.wait(0.001), step)
-    news = threading.Thread(target=wakeup.wake, daemon=True)
-    news.start()
-    news.join(FAR / 10)
-    assert not news.is_alive()
+
+    def wait() -> None:
+        while not wakeup.wait(FAR):
+            pass
+
+    interrupted(wait)
 
 
-def struck(work: Callable[[], object], step: int) -> None:
-    """Do something, with Ctrl-C at a step of it."""
-    left = step
-
-    def strike(_frame: object, event: str, _argument: object) -> None:
-        nonlocal left
-        left -= event in {"call", "c_return"}
-        if not left:
-            sys.setprofile(None)
-            raise KeyboardInterrupt
-
-    sys.setprofile(strike)
-    try:
-        work()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        sys.setprofile(None)
+def test_an_interrupt_leaves_no_wakeup_locked() -> None:
+    """Wherever it strikes in the wait: whoever has news must not hang."""
+    for strike in strikes():
+        wakeup = Wakeup()
+        strike(partial(wakeup.wait, 0.001))
+        in_time(wakeup.wake)
 
 
-@pytest.mark.parametrize("step", range(1, 7))
-def test_an_interrupt_leaves_no_worker_of_a_journal_locked(step: int) -> None:
+def test_an_interrupt_leaves_no_worker_of_a_journal_locked() -> None:
     """Wherever it strikes who wakes the worker: the next one is heard, and the worker ends."""
-    ran = queue.SimpleQueue[None]()
-    worker = Worker("worker", lambda: ran.put(None), pytest.fail)
-    worker.start()
-    ran.get(timeout=FAR)  # it begins with a run
-    struck(worker.wake, step)
-    helper = threading.Thread(target=worker.wake, daemon=True)
-    helper.start()
-    ran.get(timeout=FAR / 10)
-    assert worker.stop(FAR / 10)
+    for strike in strikes():
+        ran = queue.SimpleQueue[None]()
+        worker = Worker("worker", partial(ran.put, None), lambda error: pytest.fail(str(error)))
+        worker.start()
+        ran.get(timeout=FAR)  # it begins with a run
+        strike(worker.wake)
+        worker.wake()
+        ran.get(timeout=FAR / 10)
+        assert worker.stop(FAR / 10)
+
+
+@pytest.mark.parametrize("durability", Durability)
+def test_an_interrupt_leaves_no_journal_locked(durability: Durability) -> None:
+    """Wherever it strikes who stores a batch: the batch is stored whole, or not at all."""
+    for strike in strikes():
+        journal = Journal.open(None, JournalConfig(durability=durability))
+        ids = BatchIdAssigner(journal, lambda: 1, FAR / 10)
+        strike(partial(ids.append, 0, 1, b"struck"))
+        in_time(partial(ids.append, 0, 1, b"next"))
+        frames = [StoredBatch.decode(frame) for _, frame in journal.read_from(0)]
+        assert [frame.records for frame in frames] in ([b"next"], [b"struck", b"next"])
+        assert [frame.batch_id & 0xFF for frame in frames] == [*range(1, len(frames) + 1)]
+        journal.close()
+
+
+def test_an_interrupt_leaves_no_ring_locked_that_is_full() -> None:
+    """Wherever it strikes who waits for room: the lock is given back once, by who holds it."""
+    config = JournalConfig(segment_bytes=1 << 16, max_total_bytes=1 << 17)
+
+    def fill(journal: Journal, timeout: float) -> None:
+        with contextlib.suppress(JournalFull):
+            while True:
+                journal.append(bytes(1 << 14), timeout=timeout)
+
+    for strike in strikes():
+        journal = Journal.open(None, config)
+        fill(journal, 0.0)
+        strike(partial(fill, journal, 0.001))
+        last = max(number for number, _ in journal.read_from(0))
+        in_time(partial(journal.ack, last))
+        in_time(partial(journal.append, bytes(1 << 14)))
+        journal.close()
+
+
+def in_time(work: Callable[[], object]) -> None:
+    """Require that something does not hang in a thread of its own."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(FAR / 10)
+    assert not thread.is_alive()
+
+
+def test_an_interrupt_leaves_no_handler_of_signals_behind() -> None:
+    """Wherever it strikes who waits for the process's end."""
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    for strike in strikes():
+        strike(partial(interruptible.wait_for_end, bool))
+        assert [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)] == before
+
+
+def test_a_signal_ends_the_wait_for_the_process_to_end() -> None:
+    """Wherever its handler runs: it waits for nothing that the wait holds."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        for strike in strikes(signal.SIGTERM):
+            strike(partial(interruptible.wait_for_end, bool))
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_news_that_came_before_ends_the_wait() -> None:
     """And the next one, until it is cleared."""
     wakeup = Wakeup()
     wakeup.wake()
-    wakeup.wait(FAR)
-    wakeup.wait(FAR)
+    assert wakeup.wait(FAR)
+    assert wakeup.wait(FAR)
     wakeup.clear()
-    wakeup.wait(0.0)
+    assert not wakeup.wait(0.0)
 
 
 def test_what_comes_in_time_is_received(pair: tuple[socket.socket, socket.socket]) -> None:
@@ -199,6 +246,6 @@ def test_everything_is_sent(pair: tuple[socket.socket, socket.socket]) -> None:
 def test_a_lock_that_is_not_given_back_is_not_taken() -> None:
     """Within the time, and not at all without any."""
     lock = threading.Lock()
-    assert interruptible.acquire(lock, 0)
-    assert not interruptible.acquire(lock, 0)
-    assert not interruptible.acquire(lock, 0.1)
+    assert interruptible.acquire(lock, 0, [])
+    assert not interruptible.acquire(lock, 0, [])
+    assert not interruptible.acquire(lock, 0.1, [])

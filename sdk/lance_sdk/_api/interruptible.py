@@ -1,9 +1,11 @@
 """Waits that end with Ctrl-C, even where the signal came a moment before them."""
 
 import math
+import signal
 import socket
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -39,11 +41,42 @@ class Latch:
         return happened
 
 
-def wait_on(what: threading.Condition | threading.Event | Latch, left: float) -> bool:
+class Broadcast:
+    """Something that happens again and again; each time, all who wait for it go on.
+
+    It stands for `threading.Condition`, in whose `wait` an exception can come while the lock is
+    not held: the block around it then gives back the lock of another thread. Here nobody holds
+    the lock who waits. It is held for `next`, with the look that says that there is something to
+    wait for, and for `tell`.
+    """
+
+    def __init__(self) -> None:
+        self._latch: Latch | None = None
+
+    @property
+    def awaited(self) -> bool:
+        """Whether somebody waits."""
+        return self._latch is not None
+
+    def next(self) -> Latch:
+        """Return what is set the next time."""
+        latch = self._latch
+        if latch is None:
+            latch = self._latch = Latch()
+        return latch
+
+    def tell(self) -> None:
+        """Let those who wait go on."""
+        latch, self._latch = self._latch, None
+        if latch is not None:
+            latch.set()
+
+
+def wait_on(what: threading.Event | Latch, left: float) -> bool:
     """Wait ``left`` seconds at most; return False only when they are over.
 
     Args:
-        what: a latch, an event, or a condition whose lock is held.
+        what: a latch or an event.
         left: seconds; may be infinite.
 
     Returns:
@@ -60,6 +93,25 @@ def pause(seconds: float) -> None:
         seconds -= piece
 
 
+def wait_for_end(goes_on: Callable[[], object] = lambda: True) -> None:
+    """Wait in the main thread until the process is told to end, by Ctrl-C or SIGTERM.
+
+    Args:
+        goes_on: asked each second; the wait ends when it says no.
+    """
+    told = Latch()  # a handler must not wait for a lock that the wait below it holds
+    before: dict[signal.Signals, Any] = {}
+    try:
+        for number in (signal.SIGTERM, signal.SIGINT):  # Ctrl-C raises before and after the others
+            before[number] = signal.getsignal(number)
+            signal.signal(number, lambda *_: told.set())
+        while not told.wait(LOOK) and goes_on():
+            pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def join(thread: threading.Thread, timeout: float = math.inf) -> bool:
     """Wait until a thread has ended, ``timeout`` seconds at most; return whether it has."""
     deadline = time.monotonic() + timeout
@@ -68,13 +120,23 @@ def join(thread: threading.Thread, timeout: float = math.inf) -> bool:
     return not thread.is_alive()
 
 
-def acquire(lock: threading.Lock, timeout: float) -> bool:
-    """Take a lock within ``timeout`` seconds; return whether it was taken."""
+def acquire(lock: threading.Lock, timeout: float, taken: list[bool]) -> bool:
+    """Take a lock within ``timeout`` seconds; return whether it was taken.
+
+    Args:
+        lock: the lock.
+        timeout: seconds.
+        taken: contains True from the very step in which the lock is taken: an exception that
+            comes a moment later finds that it is to be given back.
+    """
     deadline = time.monotonic() + timeout
-    while not lock.acquire(timeout=min(max(deadline - time.monotonic(), 0.0), LOOK)):
+    while True:
+        piece = min(max(deadline - time.monotonic(), 0.0), LOOK)
+        taken.extend(map(lock.acquire, (True,), (piece,)))
+        if True in taken:
+            return True
         if time.monotonic() >= deadline:
             return False
-    return True
 
 
 def receive(sock: socket.socket, size: int, deadline: float = math.inf) -> bytes:

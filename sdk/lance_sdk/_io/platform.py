@@ -36,8 +36,6 @@ _LOCKED_BYTE: Final = 1 << 30
 """Windows locks ranges of bytes, and nobody reads one; this one lies beyond what is written."""
 _ZEROS: Final = bytes(1 << 16)
 _NO_SUCH_CALL: Final = frozenset({errno.ENOTSUP, errno.EINVAL, errno.ENOTTY})
-_TURN: Final = 1.0
-"""Seconds of one wait for a signal; it may come to another thread, or to a wait that hears none."""
 
 
 def open_file(path: Path, flags: int, mode: int = 0o644, *, follow: bool = True) -> int:
@@ -365,23 +363,6 @@ def call_after_fork(call: Callable[[], None]) -> None:
     """Have ``call`` run in each child that ``os.fork()`` makes, where there are forks."""
     if sys.platform != "win32":
         os.register_at_fork(after_in_child=call)
-
-
-def wait_for_end(goes_on: Callable[[], object] = lambda: True) -> None:
-    """Wait in the main thread until the process is told to end, by Ctrl-C or SIGTERM.
-
-    Args:
-        goes_on: asked each second; the wait ends when it says no.
-    """
-    told = threading.Event()
-    ends = (signal.SIGINT, signal.SIGTERM)
-    before = [(number, signal.signal(number, lambda *_: told.set())) for number in ends]
-    try:
-        while not told.wait(_TURN) and goes_on():
-            pass
-    finally:
-        for number, handler in before:
-            signal.signal(number, handler)
 
 
 def interrupting_signal() -> int | None:

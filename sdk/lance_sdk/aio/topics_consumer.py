@@ -257,8 +257,8 @@ class AsyncTopicsConsumer(TopicsView):
         """Do what is due: commits, and a look for new topics and partitions."""
         self._reader.check_open()
         self._reading.done()
-        found = self._reading.found(self._reader.look(MultiFetcher.found))
-        await self._save_unattended([*found, *self._reading.automatic(monotonic())])
+        commits = [*self._places(), *self._reading.automatic(monotonic())]
+        await self._save_unattended(commits)
         if (topics := self._look_around()) is not None:
             await self._let_go(self._gone(topics, self._settings.topics))
             later = fitting(topics, self._wholes, self._settings.pattern)
@@ -278,9 +278,12 @@ class AsyncTopicsConsumer(TopicsView):
         try:
             await self._save(commits)
         except LanceError as error:
+            self._reading.submitted(commits)
             if not error.retryable:
                 raise
             _log.warning("%r: positions were not committed: %s", self, error)
+        else:
+            self._reading.submitted(commits)
 
     async def _take_up(self, topics: Sequence[TopicInfo], *, late: bool = False) -> None:
         """Begin to read those topics that are not read yet."""
@@ -291,8 +294,7 @@ class AsyncTopicsConsumer(TopicsView):
             self._reading.begin([AssignedTopic(topic, commit, 0)])
             if late:
                 self._late |= {topic.id}
-            if (begin := self._begin_reading(topic)) is not None:
-                self._reader.do(begin)
+            self._begin_reading(topic)
 
     # Opening and closing
 

@@ -2,8 +2,6 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 import click
@@ -49,17 +47,6 @@ def topic_name(text: str) -> str:
         raise click.UsageError(
             f"{text!r} cannot be a topic's name: expected {error.expected}, got {error.got}"
         ) from None
-
-
-def is_partitioned(url: URL, options: Mapping[str, Any]) -> bool:
-    """Whether the topic of a URL is one of several partitions (AMB-59)."""
-    from lance_sdk import Client  # noqa: PLC0415 - the network is loaded when it is needed
-    from lance_sdk.errors import TopicNotFound  # noqa: PLC0415 - as above
-    from lance_sdk.topics.routing import shared_options  # noqa: PLC0415 - as above
-
-    with Client(url, **shared_options(options)) as client, suppress(TopicNotFound):
-        return client.get_partitioned_topic(url.topic or "").partitions > 0
-    return False
 
 
 def client_options(settings: Settings, url: URL | str, **more: Any) -> dict[str, Any]:

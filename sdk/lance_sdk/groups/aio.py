@@ -27,7 +27,6 @@ from lance_sdk.groups._member.rebalance_listener import RebalanceListener
 from lance_sdk.groups._member.settings import OnAssigned, OnGone, check_settings
 from lance_sdk.groups._member.wakeup import AsyncWakeup
 from lance_sdk.groups._protocol.membership import Change, CommitCall
-from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher
 from lance_sdk.offsets.contract import Commit, TopicIdentity
 from lance_sdk.options import ClientOptions, ConsumerOptions
 from lance_sdk.types import Record, RecordBatch
@@ -278,44 +277,44 @@ class AsyncGroupConsumer(Membership, AsyncLifecycle):
         self._reading.done()
         while True:
             self._member.handle_timeout(monotonic())
-            change = self._member.changes.take()
+            change = self._member.changes.first()
             if change is None:
                 break
-            await self._apply(change)
-        if commits := self._reading.found(self._reader.look(MultiFetcher.found)):
-            self._submit_unattended(commits)
+            await self._apply(change, self._settings.rebalance_timeout)
+        if places := self._places():
+            self._submit_unattended(places)
         self._commit_automatically()
         if added := self._added():
             self._member.extend(added)
             self._driver.wake()
 
-    async def _apply(self, change: Change) -> None:
+    async def _apply(self, change: Change, limit: float) -> None:
+        """Tell the application of a change, and do what it says.
+
+        What an exception cuts short is done again at the next look, but for the callback, until
+        the change counts as applied.
+        """
         with self._rebalance.timed(change, self._member.name):
-            self._stop_reading(change.lost)
+            places = self._places() if change.revoked else []
+            self._stop_reading((*change.lost, *change.revoked))
             self._reading.drop(change.lost)
-            await _awaited(self._rebalance.lost(change.lost))
-            await self._give_up(change.revoked, self._settings.rebalance_timeout)
             self._reading.begin(change.assigned)
             try:
-                await _awaited(self._rebalance.assigned(change.assigned))
+                await _awaited(self._rebalance.tell(change))
+                if change.revoked:
+                    last = self._reading.last_words(change.revoked, places)
+                    await self._finish_commits(last, limit)
             finally:
-                for each in change.assigned:
-                    if (begin := self._begin_reading(each.topic)) is not None:
-                        self._reader.do(begin)
+                if self._rebalance.told is change:
+                    self._applied(change)
 
-    async def _give_up(self, topics: Sequence[TopicIdentity], limit: float) -> None:
-        """Finish topics in good order."""
-        if not topics:
-            return
-        found = self._reading.found(self._reader.look(MultiFetcher.found))
-        self._stop_reading(topics)
-        try:
-            await _awaited(self._rebalance.revoked(topics))
-            await self._finish_commits(self._reading.last_words(topics, found), limit)
-        finally:
-            self._reading.drop(topics)
-            self._member.release(topics)
-            self._driver.wake()
+    def _applied(self, change: Change) -> None:
+        """Let go of topics that are given up, and read those that are new."""
+        self._reading.drop(change.revoked)
+        for each in change.assigned:
+            self._begin_reading(each.topic)
+        self._member.applied(change)
+        self._driver.wake()
 
     # Commits
 
@@ -346,6 +345,7 @@ class AsyncGroupConsumer(Membership, AsyncLifecycle):
         self._driver.check()
         self._member.submit(call, monotonic())
         self._driver.wake()
+        self._reading.submitted(commits)
         return call
 
     def _submit_unattended(self, commits: Sequence[Commit]) -> None:
@@ -403,8 +403,7 @@ class AsyncGroupConsumer(Membership, AsyncLifecycle):
         if topics and self._driver.usage_error is None:
             change = Change(self.generation, revoked=topics)
             try:
-                with self._rebalance.timed(change, self.member):
-                    await self._give_up(topics, until - monotonic())
+                await self._apply(change, until - monotonic())
             except Exception:  # noqa: BLE001 - a callback may raise anything; closing goes on
                 _log.exception("%s: a callback raised while closing", self._name)
         return await super()._finish(until, failed=failed)

@@ -21,7 +21,6 @@ from lance_sdk.groups._member.rebalance_listener import RebalanceListener
 from lance_sdk.groups._member.settings import OnAssigned, OnGone, check_settings
 from lance_sdk.groups._member.wakeup import Wakeup
 from lance_sdk.groups._protocol.membership import Change, CommitCall
-from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher
 from lance_sdk.offsets.contract import Commit, TopicIdentity
 from lance_sdk.options import ClientOptions, ConsumerOptions
 from lance_sdk.types import Record, RecordBatch
@@ -204,7 +203,9 @@ class GroupConsumer(Membership, Lifecycle):
                 return None
             if timeout is not None and now >= deadline:
                 return None
-            self._news.wait(min(deadline, self._attention_at(now)) - now)
+            if not self._news.wait(min(deadline, self._attention_at(now)) - now):
+                self._reader.wake()  # Ctrl-C may have come between a change and the wake-up
+                self._driver.wake()
 
     def _arm(self) -> None:
         """Have the waiting end when the member has a change to tell, or records have come."""
@@ -276,46 +277,46 @@ class GroupConsumer(Membership, Lifecycle):
         while True:
             with self._driver.lock:
                 self._member.handle_timeout(monotonic())
-                change = self._member.changes.take()
+                change = self._member.changes.first()
             if change is None:
                 break
-            self._apply(change)
-        if commits := self._reading.found(self._reader.look(MultiFetcher.found)):
-            self._submit_unattended(commits)
+            self._apply(change, self._settings.rebalance_timeout)
+        if places := self._places():
+            self._submit_unattended(places)
         self._commit_automatically()
         if added := self._added():
             with self._driver.lock:
                 self._member.extend(added)
             self._driver.wake()
 
-    def _apply(self, change: Change) -> None:
+    def _apply(self, change: Change, limit: float) -> None:
+        """Tell the application of a change, and do what it says.
+
+        What an exception cuts short is done again at the next look, but for the callback, until
+        the change counts as applied.
+        """
         with self._rebalance.timed(change, self._member.name):
-            self._stop_reading(change.lost)
+            places = self._places() if change.revoked else []
+            self._stop_reading((*change.lost, *change.revoked))
             self._reading.drop(change.lost)
-            self._rebalance.lost(change.lost)
-            self._give_up(change.revoked, self._settings.rebalance_timeout)
             self._reading.begin(change.assigned)
             try:
-                self._rebalance.assigned(change.assigned)
+                self._rebalance.tell(change)
+                if change.revoked:
+                    last = self._reading.last_words(change.revoked, places)
+                    self._finish_commits(last, limit)
             finally:
-                for each in change.assigned:
-                    if (begin := self._begin_reading(each.topic)) is not None:
-                        self._reader.do(begin)
+                if self._rebalance.told is change:
+                    self._applied(change)
 
-    def _give_up(self, topics: Sequence[TopicIdentity], limit: float) -> None:
-        """Finish topics in good order."""
-        if not topics:
-            return
-        found = self._reading.found(self._reader.look(MultiFetcher.found))
-        self._stop_reading(topics)
-        try:
-            self._rebalance.revoked(topics)
-            self._finish_commits(self._reading.last_words(topics, found), limit)
-        finally:
-            self._reading.drop(topics)
-            with self._driver.lock:
-                self._member.release(topics)
-            self._driver.wake()
+    def _applied(self, change: Change) -> None:
+        """Let go of topics that are given up, and read those that are new."""
+        self._reading.drop(change.revoked)
+        for each in change.assigned:
+            self._begin_reading(each.topic)
+        with self._driver.lock:
+            self._member.applied(change)
+        self._driver.wake()
 
     # Commits
 
@@ -347,6 +348,7 @@ class GroupConsumer(Membership, Lifecycle):
             self._driver.check()
             self._member.submit(call, monotonic())
         self._driver.wake()
+        self._reading.submitted(commits)
         return call
 
     def _submit_unattended(self, commits: Sequence[Commit]) -> None:
@@ -404,8 +406,7 @@ class GroupConsumer(Membership, Lifecycle):
         if topics and self._driver.usage_error is None:
             change = Change(self.generation, revoked=topics)
             try:
-                with self._rebalance.timed(change, self.member):
-                    self._give_up(topics, until - monotonic())
+                self._apply(change, until - monotonic())
             except Exception:  # noqa: BLE001 - a callback may raise anything; closing goes on
                 _log.exception("%s: a callback raised while closing", self._name)
         return super()._finish(until, failed=failed)

@@ -174,7 +174,8 @@ class TopicsConsumer(TopicsView):
                 return None
             if timeout is not None and now >= deadline:
                 return None
-            self._news.wait(min(deadline, self._attention_at(now)) - now)
+            if not self._news.wait(min(deadline, self._attention_at(now)) - now):
+                self._reader.wake()  # Ctrl-C may have come between a change and the wake-up
 
     # Positions
 
@@ -254,8 +255,8 @@ class TopicsConsumer(TopicsView):
         """Do what is due: commits, and a look for new topics and partitions."""
         self._reader.check_open()
         self._reading.done()
-        found = self._reading.found(self._reader.look(MultiFetcher.found))
-        self._save_unattended([*found, *self._reading.automatic(monotonic())])
+        commits = [*self._places(), *self._reading.automatic(monotonic())]
+        self._save_unattended(commits)
         if (topics := self._look_around()) is not None:
             self._let_go(self._gone(topics, self._settings.topics))
             later = fitting(topics, self._wholes, self._settings.pattern)
@@ -275,9 +276,12 @@ class TopicsConsumer(TopicsView):
         try:
             self._save(commits)
         except LanceError as error:
+            self._reading.submitted(commits)
             if not error.retryable:
                 raise
             _log.warning("%r: positions were not committed: %s", self, error)
+        else:
+            self._reading.submitted(commits)
 
     def _take_up(self, topics: Sequence[TopicInfo], *, late: bool = False) -> None:
         """Begin to read those topics that are not read yet."""
@@ -288,8 +292,7 @@ class TopicsConsumer(TopicsView):
             self._reading.begin([AssignedTopic(topic, commit, 0)])
             if late:
                 self._late |= {topic.id}
-            if (begin := self._begin_reading(topic)) is not None:
-                self._reader.do(begin)
+            self._begin_reading(topic)
 
     # Opening and closing
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lance_sdk import GroupConsumer
-from lance_sdk._io import platform
+from lance_sdk._api import interruptible
 from lance_sdk.cli._app import run
 from lance_sdk.groups import Coordinator
 from lance_sdk.groups import coordinator as coordinator_module
@@ -88,7 +88,7 @@ def test_serve_ends_when_another_coordinator_takes_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A process that serves nobody would not be started again."""
-    monkeypatch.setattr(platform, "_TURN", 0.01)
+    monkeypatch.setattr(interruptible, "LOOK", 0.01)
     lease = FolderLease(tmp_path, seconds=0.004)
     monkeypatch.setattr(coordinator_module, "_lease_on", lambda _store: lease)
 

@@ -80,12 +80,12 @@ def _too_early(right: Any) -> Callable[..., Any]:
 
 
 def _woken_always(_: Any) -> Callable[..., Any]:
-    def wait_for_room(self: Any, deadline: float, began: float) -> None:
+    def wait_for_room(self: Any, room: Any, deadline: float, began: float) -> None:
         state = self._state
         state.wake_reserver()
         state.wake_maintenance()
         left = deadline - state.clock()
-        if left <= 0 or not appender.wait_on(state.room, left):
+        if left <= 0 or not appender.wait_on(room, left):
             raise self.full(state.clock() - began)
 
     return wait_for_room

@@ -4,12 +4,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from types import TracebackType
 from typing import Any
 
 from greenlet import getcurrent, greenlet
 from tests.simulation.world import SimLock, World
 
+from lance_sdk._api import interruptible
 from lance_sdk.journal._ring import shared_state, workers
 from lance_sdk.journal._slot import side_files
 from lance_sdk.journal.qwp import dictionary
@@ -44,37 +44,6 @@ class _Waiters:
         for thread, told in waiting.items():
             told.append(True)
             self._world.wake(thread)
-
-
-class SimCondition:
-    """A condition variable."""
-
-    def __init__(self, world: World, lock: SimLock) -> None:
-        self._lock = lock
-        self._waiters = _Waiters(world)
-
-    def __enter__(self) -> bool:
-        return self._lock.__enter__()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-        /,
-    ) -> None:
-        self._lock.__exit__(kind, error, trace)
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Let the lock go, wait, and take it again."""
-        self._lock.__exit__(KeyboardInterrupt, None, None)  # no interruption in between
-        told = self._waiters.wait(timeout)
-        self._lock.__enter__()
-        return told
-
-    def notify_all(self) -> None:
-        """Let all who wait go on."""
-        self._waiters.tell()
 
 
 class SimEvent:
@@ -140,10 +109,6 @@ class SimThreading:
         """Return a lock."""
         return SimLock(self._world)
 
-    def Condition(self, lock: SimLock) -> SimCondition:  # noqa: N802
-        """Return a condition."""
-        return SimCondition(self._world, lock)
-
     def Event(self) -> SimEvent:  # noqa: N802
         """Return an event."""
         return SimEvent(self._world)
@@ -160,14 +125,16 @@ class SimThreading:
 def simulated(world: World) -> Iterator[None]:
     """Let the ring use threads of a world inside a ``with`` block."""
     modules: tuple[Any, ...] = (shared_state, workers, side_files, dictionary)
-    before = [module.threading for module in modules]
-    latch = workers.Latch
+    latched: tuple[Any, ...] = (interruptible, workers)
+    before, latch = [module.threading for module in modules], interruptible.Latch
     for module in modules:
         module.threading = SimThreading(world)
-    workers.Latch = partial(SimEvent, world)  # type: ignore[assignment,misc]  # as above
+    for module in latched:
+        module.Latch = partial(SimEvent, world)
     try:
         yield
     finally:
-        workers.Latch = latch  # type: ignore[misc]  # as above
+        for module in latched:
+            module.Latch = latch
         for module, right in zip(modules, before, strict=True):
             module.threading = right

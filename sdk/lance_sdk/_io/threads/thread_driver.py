@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from lance_sdk._api.interruptible import LOOK, Latch, join, wait_on
+from lance_sdk._api.interruptible import LOOK, Latch, join
 from lance_sdk._errors.base import LanceError
 from lance_sdk._io import at_exit, at_fork
 from lance_sdk._io.dialer import DialFailed
@@ -176,7 +176,8 @@ class ThreadDriver:
             self._wait_at_socket(self._direct, outcome, deadline)
         latch = self._latch(outcome)
         while latch is not None and not outcome.done and (left := deadline - time.monotonic()) > 0:
-            wait_on(latch, left)
+            if not latch.wait(min(left, LOOK)):
+                self.wake()  # Ctrl-C may have come between a change and the wake-up after it
         return outcome.done
 
     def _latch(self, outcome: Completion) -> Latch | None:

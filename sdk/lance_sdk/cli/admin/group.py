@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from lance_sdk._io.platform import wait_for_end
+from lance_sdk._api.interruptible import wait_for_end
 from lance_sdk.cli import _types
 from lance_sdk.cli._sections import SectionedGroup
 from lance_sdk.cli._settings import Settings, common_options, current_settings

@@ -7,8 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from time import monotonic
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -16,20 +15,21 @@ from lance_sdk.cli import _types
 from lance_sdk.cli._complete import topic_argument
 from lance_sdk.cli._sections import Command
 from lance_sdk.cli._settings import Settings, common_options, current_settings
-from lance_sdk.cli._target import client_options, is_partitioned, topic_url
+from lance_sdk.cli._target import client_options, topic_url
 from lance_sdk.cli.console.output import Output
 from lance_sdk.cli.console.progress import Meter, progress
 from lance_sdk.cli.console.streams import tell
 from lance_sdk.cli.records import batch_reader
 from lance_sdk.cli.records.batch_reader import Skipping, first, to_the_end
+from lance_sdk.cli.records.partitioned import open_consumer, partition_option, partition_url
 from lance_sdk.cli.records.record_format import as_json, as_lines
 from lance_sdk.errors import LanceError
 from lance_spec.limits import RECORD_HEADER_SIZE
 
 if TYPE_CHECKING:
-    from lance_sdk import Consumer, TopicsConsumer
+    from lance_sdk import Consumer
+    from lance_sdk.cli.records.partitioned import WholeTopic
     from lance_sdk.types import RecordBatch
-    from lance_sdk.url import URL
 
 _COMMIT_EVERY: Final = 1.0  # seconds
 
@@ -76,6 +76,7 @@ Examples:
     show_default=True,
     help="What to do at bytes that the server's disk has lost, or that are not records.",
 )
+@partition_option
 @click.option("-0", "--null", is_flag=True, help="End records with a zero byte, not a newline.")
 @common_options
 def consume(
@@ -88,6 +89,7 @@ def consume(
     max_records: int | None,
     key_separator: str | None,
     on_damage: str,
+    partition: int | None,
     null: bool,
 ) -> None:
     """Print the records of a topic, one per line, up to its present end.
@@ -100,6 +102,7 @@ def consume(
         raise click.UsageError("--consumer and --offsets go together; give both or neither")
     settings = current_settings()
     url = topic_url(target, settings)
+    url = partition_url(url, partition, client_options(settings, url))
     options = client_options(
         settings, url, start=start, stop_at_end=not follow, **_committing(consumer, offsets)
     )
@@ -108,8 +111,7 @@ def consume(
     meter = Meter()
     bar = progress("consuming", meter, shown=_may_draw(settings))
     with bar, ExitStack() as stack:
-        source = _open(url, options, max_records)
-        stack.push(source)
+        source = open_consumer(stack, url, options, max_records)
         read = Skipping(source) if on_damage == "skip" else source
         batches = batch_reader.follow(read, output) if follow else to_the_end(read, settings)
         with _kept(source if consumer else None) as position:
@@ -119,56 +121,6 @@ def consume(
                 position.reached(batch.next_offset)
     if not (settings.quiet or settings.json):
         tell(f"read {meter.summary()}")
-
-
-def _open(url: "URL", options: dict[str, Any], most: int | None) -> "Consumer | _Whole":
-    """Return a consumer of a topic, or of all partitions of one (AMB-59), opened."""
-    from lance_sdk import Consumer  # noqa: PLC0415 - the network is loaded when it is needed
-    from lance_sdk.errors import TopicNotFound  # noqa: PLC0415 - as above
-
-    try:
-        return Consumer(url, **options).open()
-    except TopicNotFound:
-        if not is_partitioned(url, options):
-            raise
-    from lance_sdk import TopicsConsumer  # noqa: PLC0415 - as above
-
-    return _Whole(TopicsConsumer(url, **options).open(), most)
-
-
-class _Whole:
-    """All partitions of a topic, as one consumer.
-
-    Args:
-        consumer: reads them.
-        most: how many records are wanted in all; None for as many as there are.
-    """
-
-    def __init__(self, consumer: "TopicsConsumer", most: int | None) -> None:
-        self._consumer = consumer
-        self._left = most
-
-    def poll(self, timeout: float) -> "RecordBatch | None":
-        """Return the next records; never more than are wanted, as all of them are committed."""
-        batch = self._consumer.poll(timeout, max_records=self._left)
-        if batch is not None and self._left is not None:
-            self._left -= batch.count
-        return batch
-
-    def commit(self, _offset: int) -> None:
-        """Commit everything that was handed out."""
-        self._consumer.commit()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._consumer.__exit__(kind, error, trace)
 
 
 def _lines(key_separator: str | None, *, null: bool) -> Callable[["RecordBatch"], bytes]:
@@ -190,7 +142,7 @@ class _Position:
         consumer: whose position it is; None commits nothing.
     """
 
-    def __init__(self, consumer: "Consumer | _Whole | None") -> None:
+    def __init__(self, consumer: "Consumer | WholeTopic | None") -> None:
         self._consumer = consumer
         self._offset: int | None = None
         self._committed = monotonic()
@@ -209,7 +161,7 @@ class _Position:
 
 
 @contextmanager
-def _kept(consumer: "Consumer | _Whole | None") -> Iterator[_Position]:
+def _kept(consumer: "Consumer | WholeTopic | None") -> Iterator[_Position]:
     """Commit at the end of a ``with`` block, however that comes."""
     position = _Position(consumer)
     try:

@@ -13,7 +13,7 @@ from lance_sdk.cli import _types
 from lance_sdk.cli._complete import topic_argument
 from lance_sdk.cli._sections import Command
 from lance_sdk.cli._settings import Settings, common_options, current_settings
-from lance_sdk.cli._target import client_options, is_partitioned, topic_url
+from lance_sdk.cli._target import client_options, topic_url
 from lance_sdk.cli.console import number_format
 from lance_sdk.cli.console.exit_codes import Failure
 from lance_sdk.cli.console.output import print_json
@@ -22,6 +22,7 @@ from lance_sdk.cli.console.streams import tell
 from lance_sdk.cli.records.json_lines import checked
 from lance_sdk.cli.records.keyed import keyed, keyed_type
 from lance_sdk.cli.records.line_splitter import read_records
+from lance_sdk.cli.records.partitioned import open_producer
 from lance_sdk.url import URL
 from lance_spec.enums import RecordType
 from lance_spec.limits import MAX_RECORD_VALUE
@@ -123,8 +124,8 @@ def produce(
     opened: list[Producer[Any] | PartitionedProducer] = []
     try:
         with bar, ExitStack() as stack:
-            opened.append(_open(url, {**options, "create_topic": create_topic}))
-            stack.push(opened[0])
+            more = {"create_topic": create_topic}
+            opened.append(open_producer(stack, url, {**options, **more}))
             _send(opened[0], records, record_type, meter)
     finally:
         if opened:
@@ -139,21 +140,6 @@ def _has_key(separator: str | None, key: str | None) -> bool:
     if separator is not None and not separator:
         raise click.UsageError("--key-separator is empty: say what stands between key and value")
     return separator is not None or key is not None
-
-
-def _open(url: URL, options: dict[str, Any]) -> "Producer[Any] | PartitionedProducer":
-    """Return a producer of a topic, or of the partitions of one (AMB-59), opened."""
-    from lance_sdk import Producer  # noqa: PLC0415 - the network is loaded when it is needed
-    from lance_sdk.errors import TopicNotFound  # noqa: PLC0415 - as above
-
-    try:
-        return Producer(url, **options).open()
-    except TopicNotFound:
-        if not is_partitioned(url, options):
-            raise
-    from lance_sdk.partitions import PartitionedProducer  # noqa: PLC0415 - as above
-
-    return PartitionedProducer(url, **options).open()
 
 
 def _stats(producer: "Producer[Any] | PartitionedProducer") -> "Sequence[ProducerStats]":

@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -19,6 +19,13 @@ from lance_sdk.cli.console.exit_codes import printable
 from lance_sdk.cli.console.output import print_json
 from lance_sdk.cli.console.progress import Meter, progress
 from lance_sdk.cli.console.streams import tell
+from lance_sdk.cli.records.partitioned import (
+    at_partition,
+    open_producer,
+    partition_option,
+    partition_url,
+    partitions_of,
+)
 from lance_sdk.cli.records.rate_limiter import RateLimiter
 from lance_sdk.cli.records.replay_source import (
     ReplayedRecord,
@@ -35,6 +42,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from lance_sdk import Producer
+    from lance_sdk.partitions import PartitionedProducer
 
 _SAVE_EVERY: Final = 1.0
 """Seconds of sending between two notes of how far it is."""
@@ -77,6 +85,7 @@ Examples:
     metavar="FILE",
     help="Keep the position in this file, and go on there the next time.",
 )
+@partition_option
 @click.option("--create-topic", is_flag=True, help="Create TARGET if it does not exist.")
 @common_options
 def replay(  # noqa: PLR0917 - click passes them by name
@@ -87,12 +96,15 @@ def replay(  # noqa: PLR0917 - click passes them by name
     speed: float | None,
     max_records: int | None,
     state: Path | None,
+    partition: int | None,
     create_topic: bool,
 ) -> None:
     """Store the records of SOURCE once more, in TARGET.
 
     SOURCE is a topic, which is read up to its present end, or a file with the output of lwp consume
-    --json. Types, keys, times and bytes do not change; offsets are those of TARGET.
+    --json. Types, keys, times and bytes do not change; offsets are those of TARGET. If SOURCE is a
+    partitioned topic, all its partitions are read; with --state, --speed or an offset in --from,
+    name one of them with --partition. If TARGET has partitions, keys choose them.
 
     With --state a run that was interrupted goes on where its acknowledged records end. Records that
     were acknowledged after the position was last written are then stored twice: at most the records
@@ -104,23 +116,31 @@ def replay(  # noqa: PLR0917 - click passes them by name
     url = topic_url(target, settings)
     with nullcontext() if state is None else held(state, "lwp replay"):
         noted = ReplayState.load(state, source, str(url))
-        records = _records(source, url, start if noted.place is None else noted.place, noted)
+        place = start if noted.place is None else noted.place
+        records = _records(source, url, place, noted, partition, in_order=speed is not None)
         options = {"block_timeout": _PATIENT, **client_options(settings, url)}
         limiter = RateLimiter(rate=rate, speed=speed)
         meter = Meter()
         bar = progress("replaying", meter, total=max_records, shown=not settings.quiet)
-        from lance_sdk import Producer  # noqa: PLC0415 - the network is loaded when it is needed
-
-        with bar, Producer(url, create_topic=create_topic, **options) as producer:
+        with bar, ExitStack() as stack:
+            producer = open_producer(stack, url, {**options, "create_topic": create_topic})
             _send(producer, _limited(records, max_records), limiter, noted, meter)
         _summarize(meter, noted, settings)
 
 
 def _records(
-    source: str, target: URL, start: "ReplayPosition | datetime", noted: ReplayState
+    source: str,
+    target: URL,
+    start: "ReplayPosition | datetime",
+    noted: ReplayState,
+    partition: int | None,
+    *,
+    in_order: bool,
 ) -> Iterator[list[ReplayedRecord]]:
     """Return the records of a topic, or of the file where there is one of that name."""
     if source == "-" or ("://" not in source and Path(source).is_file()):
+        if partition is not None:
+            raise click.UsageError("--partition is for topics; a file has none")
         if start == "beginning":
             return from_file(source, 0)
         if isinstance(start, int):
@@ -130,8 +150,18 @@ def _records(
         raise click.UsageError(f"there is no file {printable(source)}")
     settings = current_settings()
     url = topic_url(source, settings)
-    if str(url) == str(target):
+    options = client_options(settings, url)
+    whole = None if url == target else partitions_of(url, options)
+    partitions = () if whole is None else whole.names
+    if target in [url, *(at_partition(url, name) for name in partitions)]:
         raise click.UsageError("source and target are the same topic; it would be doubled")
+    if partition is not None:
+        url = partition_url(url, partition, options)
+    elif partitions and (noted.path is not None or in_order or isinstance(start, int)):
+        raise click.UsageError(
+            f"{url.topic} has {len(partitions)} partitions: --state, --speed and an offset in "
+            f"--from are for one of them; name it with --partition"
+        )
     if noted.path is not None:
         noted.check_topic(identity_of(url, settings))
     return from_topic(url, start, settings)
@@ -148,7 +178,7 @@ def _limited(
 
 
 def _send(
-    producer: "Producer",
+    producer: "Producer[Any] | PartitionedProducer",
     batches: Iterator[list[ReplayedRecord]],
     limiter: RateLimiter,
     state: ReplayState,
@@ -170,7 +200,7 @@ def _send(
 class _Note:
     """Notes how far it is, once a second and at the end."""
 
-    def __init__(self, producer: "Producer", state: ReplayState) -> None:
+    def __init__(self, producer: "Producer[Any] | PartitionedProducer", state: ReplayState) -> None:
         self._producer = producer
         self._state = state
         self._place: int | None = None
@@ -190,7 +220,9 @@ class _Note:
         self._saved = time.monotonic()
 
 
-def _hand_over(producer: "Producer", records: list[ReplayedRecord], meter: Meter) -> None:
+def _hand_over(
+    producer: "Producer[Any] | PartitionedProducer", records: list[ReplayedRecord], meter: Meter
+) -> None:
     for kind, group in groupby(records, key=lambda record: record.kind):
         values = [record.value for record in group]
         producer.send_many_raw(values, kind)

@@ -5,7 +5,7 @@ import binascii
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -15,6 +15,7 @@ from lance_sdk.cli.console.exit_codes import Failure
 from lance_sdk.cli.records.batch_reader import to_the_end
 from lance_sdk.cli.records.keyed import KEYED, keyed_type, parts
 from lance_sdk.cli.records.line_splitter import read_records
+from lance_sdk.cli.records.partitioned import open_consumer
 from lance_spec.enums import RecordType
 from lance_spec.limits import DEFAULT_TOPIC_ID, MAX_RECORD_VALUE
 
@@ -65,11 +66,10 @@ def identity_of(url: "URL", settings: Settings) -> "TopicIdentity":
 def from_topic(
     url: "URL", start: "ReplayPosition | datetime", settings: Settings
 ) -> Iterator[list[ReplayedRecord]]:
-    """Yield the records of a topic up to the end it has now."""
-    from lance_sdk import Consumer  # noqa: PLC0415 - the network is loaded when it is needed
-
+    """Yield the records of a topic, or of all its partitions, up to the end it has now."""
     options = client_options(settings, url, start=start, stop_at_end=True)
-    with Consumer(url, **options) as consumer:
+    with ExitStack() as stack:
+        consumer = open_consumer(stack, url, options)
         for batch in to_the_end(consumer, settings):
             yield [
                 ReplayedRecord(

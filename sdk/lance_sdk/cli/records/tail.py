@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import click
 
@@ -15,6 +15,12 @@ from lance_sdk.cli._settings import Settings, common_options, current_settings
 from lance_sdk.cli._target import client_options, topic_url
 from lance_sdk.cli.console.output import Output
 from lance_sdk.cli.records.batch_reader import follow, last, to_the_end
+from lance_sdk.cli.records.partitioned import (
+    at_partition,
+    partition_option,
+    partition_url,
+    partitions_of,
+)
 from lance_sdk.cli.records.record_format import as_json, as_lines
 
 if TYPE_CHECKING:
@@ -40,7 +46,7 @@ Examples:
     "-n",
     "--lines",
     type=click.IntRange(min=0),
-    help="Number of records to begin with  [default: 10]",
+    help="Number of records to begin with, of each partition  [default: 10]",
 )
 @click.option(
     "--since",
@@ -51,26 +57,66 @@ Examples:
 @click.option(
     "-f/-F", "--follow/--no-follow", "go_on", default=True, help="Wait for new records at the end."
 )
+@partition_option
 @common_options
-def tail(target: str | None, *, lines: int | None, since: float | None, go_on: bool) -> None:
+def tail(
+    target: str | None,
+    *,
+    lines: int | None,
+    since: float | None,
+    go_on: bool,
+    partition: int | None,
+) -> None:
     """Print the last records of a topic, then new ones.
 
     The command finds the last records by their time: first those of the last second, then further
-    back. If the server cannot find an offset by time, the whole topic is read.
+    back. If the server cannot find an offset by time, the whole topic is read. Of a partitioned
+    topic the last records of each partition are printed, one partition after the other.
     """
     if lines is not None and since is not None:
         raise click.UsageError("--lines and --since both say where to begin; leave out one")
     settings = current_settings()
     url = topic_url(target, settings)
-    log = _Log(url, settings)
+    url = partition_url(url, partition, client_options(settings, url))
     output = Output()
     show = as_json if settings.json else partial(as_lines, separator=b"\n")
     wanted = 10 if lines is None else lines
-    batches = log.last(wanted) if since is None else log.read(_types.ago(since))
-    for batch in batches:
-        output.write(show(batch))
+    log = _opened(url, settings)
+    for each in log.partitions:
+        for batch in each.last(wanted) if since is None else each.read(_types.ago(since)):
+            output.write(show(batch))
     for batch in log.follow(output) if go_on else ():
         output.write(show(batch))
+
+
+def _opened(url: "URL", settings: Settings) -> "_Log | _PartitionedLog":
+    """Return the log of a topic, with or without partitions."""
+    whole = partitions_of(url, client_options(settings, url))
+    return _Log(url, settings) if whole is None else _PartitionedLog(url, settings, whole.names)
+
+
+class _PartitionedLog:
+    """All partitions of a topic.
+
+    Attributes:
+        partitions: the log of each.
+    """
+
+    def __init__(self, url: "URL", settings: Settings, names: Iterable[str]) -> None:
+        self._url = url
+        self._options = client_options(settings, url)
+        self._logs = {name: _Log(at_partition(url, name), settings) for name in names}
+        self.partitions = list(self._logs.values())
+
+    def follow(self, output: Output) -> Iterator["RecordBatch"]:
+        """Yield what comes after the positions, also in partitions that are added."""
+        from lance_sdk import TopicsConsumer  # noqa: PLC0415 - as above
+
+        with TopicsConsumer(self._url, **self._options) as consumer:
+            for topic in consumer.assignment:
+                if topic.label in self._logs:
+                    consumer.seek(topic, self._logs[topic.label].position)
+            yield from follow(consumer, output)
 
 
 class _Log:
@@ -78,13 +124,15 @@ class _Log:
 
     Attributes:
         position: where to go on.
+        partitions: itself: it is the only one.
     """
 
     def __init__(self, url: "URL", settings: Settings) -> None:
         self._url = url
         self._settings = settings
         self._options = client_options(settings, url)
-        self.position: int | str | None = "end"
+        self.position: Any = "end"
+        self.partitions = [self]
 
     def read(self, start: "datetime | str") -> Iterator["RecordBatch"]:
         """Yield the records from a place to the present end."""

@@ -47,10 +47,11 @@ class AsyncTopicReader(AsyncClient):
         with self._driver.lock:
             self._driver.check()
             result = work(self._topics, monotonic())
-        self._wake()
+        self.wake()
         return result
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Have all that read look at the core again."""
         for driver in (self._driver, *self._hosts.values()):
             driver.wake()
 
@@ -82,7 +83,7 @@ class AsyncTopicReader(AsyncClient):
             driver.lock = self._driver.lock
             driver.start()
             self._hosts[host] = driver
-        self._wake()
+        self.wake()
 
     def _drive(self, session: Session) -> Any:
         """Return what drives a session as the reader's own is driven."""
@@ -100,7 +101,7 @@ class AsyncTopicReader(AsyncClient):
             end = None if found is None else self._topics.fetcher(found[0].id).end
         if found is None:
             return None
-        self._wake()  # there is room for another Fetch now
+        self.wake()  # there is room for another Fetch now
         if hooks := self._driver.dispatcher.hooks:
             hooks.call("on_records", records_event(self._name, found[1], end))
         return found

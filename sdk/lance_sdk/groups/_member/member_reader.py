@@ -52,9 +52,11 @@ class MemberReader:
     # Topics come and go
 
     def begin(self, assigned: Iterable[AssignedTopic]) -> None:
-        """Take topics up."""
+        """Take topics up; what was assigned under the same generation before stays as it is."""
         for each in assigned:
-            self.progress[each.topic.id] = TopicProgress(self._settings.group, each)
+            before = self.progress.get(each.topic.id)
+            if before is None or before.generation != each.generation:
+                self.progress[each.topic.id] = TopicProgress(self._settings.group, each)
 
     def drop(self, topics: Iterable[TopicIdentity]) -> None:
         """Let topics go; what is left of a batch of theirs is not handed out."""
@@ -154,19 +156,28 @@ class MemberReader:
         count = sum(1 for _ in self.records)
         return replace(batch, offset=at, count=count, data=batch.data[at - batch.offset :])
 
-    def found(self, places: Iterable[tuple[int, int]]) -> list[Commit]:
-        """Take note of places that were looked for; return them as commits.
+    def found(self, places: Iterable[tuple[int, int]]) -> None:
+        """Take note of places that were looked for.
 
         Where a group begins without a commit, for example at the end, is decided once: a later
         owner must not look for the end again, and pass over what came in between.
         """
-        made = []
         for topic_id, offset in places:
             progress = self.progress.get(topic_id)
             if progress is not None and progress.offset is None:
-                progress.moved(offset)
-                made.append(progress.commit())
-        return made
+                progress.found(offset)
+
+    def place_commits(self) -> list[Commit]:
+        """Return places that were looked for as commits, until these are `submitted`."""
+        made = (each.place_commit for each in self.progress.values())
+        return [commit for commit in made if commit is not None]
+
+    def submitted(self, commits: Iterable[Commit]) -> None:
+        """Take note that these are on their way."""
+        for commit in commits:
+            progress = self.progress.get(commit.topic.id)
+            if progress is not None and progress.place_commit is commit:
+                progress.place_commit = None
 
     # Commits
 

@@ -14,7 +14,7 @@ from lance_sdk.errors import TopicDeleted, TopicNotFound, UsageError
 from lance_sdk.groups._member.topics_settings import fitting, new_topics, wholes_of
 from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher
 from lance_sdk.groups.stats import GroupStats
-from lance_sdk.offsets.contract import TopicIdentity
+from lance_sdk.offsets.contract import Commit, TopicIdentity
 from lance_sdk.types import RecordBatch
 
 if TYPE_CHECKING:
@@ -159,23 +159,32 @@ class TopicsView:
         found: list[TopicInfo] | None = told.value
         return found
 
-    def _begin_reading(self, topic: TopicIdentity) -> Work | None:
-        """Return what begins to read a topic; None where it is not assigned any more."""
+    def _begin_reading(self, topic: TopicIdentity) -> None:
+        """Begin to read a topic, where it is assigned and not read yet."""
         progress = self._reading.progress.get(topic.id)
-        paused, self._paused_early = topic in self._paused_early, self._paused_early - {topic}
-        if progress is None:
-            return None
-        begin = self._begin_at(topic, progress)
+        if progress is None or self._reader.look(lambda core: core.reads(topic.id)):
+            return
+        begin, paused = self._begin_at(topic, progress), topic in self._paused_early
 
-        def begin_paused(core: MultiFetcher, now: float) -> None:
+        def work(core: MultiFetcher, now: float) -> None:
             begin(core, now)
-            core.pause(topic.id, None, now)
+            if paused:
+                core.pause(topic.id, None, now)
 
-        return begin_paused if paused else begin
+        self._reader.do(work)
+        self._starts.pop(topic.id, None)
+        self._paused_early -= {topic}
+
+    def _places(self) -> list[Commit]:
+        """Return commits of places that were looked for, and are not committed yet."""
+        if found := self._reader.look(MultiFetcher.found):
+            self._reading.found(found)
+            self._reader.look(lambda core: core.noted(found))
+        return self._reading.place_commits()
 
     def _begin_at(self, topic: TopicIdentity, progress: "TopicProgress") -> Work:
         """Return what begins to read a topic: where it was moved, after its commit, or anew."""
-        moved = self._starts.pop(topic.id, None)
+        moved = self._starts.get(topic.id)
         commit = progress.resume_at if moved is None else None
         where = self._start_of(topic) if moved is None else moved
         try:

@@ -21,6 +21,7 @@ class TopicProgress:
         offset: where the next record to be processed begins; None until that is known.
         resume_at: the commit that the group had when the topic was assigned.
         committed: offset of the last commit; None where there is none.
+        place_commit: the commit of a place that was looked for, until it is submitted.
     """
 
     def __init__(self, group: str, assigned: AssignedTopic) -> None:
@@ -30,6 +31,7 @@ class TopicProgress:
         self.resume_at = assigned.commit
         self.committed = _committed(assigned)
         self.offset = self.committed
+        self.place_commit: Commit | None = None
         self._batch: RecordBatch | None = None
 
     def __repr__(self) -> str:
@@ -43,6 +45,11 @@ class TopicProgress:
         """Take note that the application goes on from elsewhere."""
         self._batch, self.offset = None, offset
 
+    def found(self, offset: int) -> None:
+        """Take note of the place that was looked for."""
+        self.place_commit = self._commit_of(offset, None)
+        self.moved(offset)
+
     @property
     def due(self) -> bool:
         """Whether there is something to commit."""
@@ -54,10 +61,13 @@ class TopicProgress:
         batch, mark = self._batch, None
         if batch is not None and not batch.opaque:
             mark = Fingerprint.of(batch.data[: self.offset - batch.offset], self.offset)
+        return self._commit_of(self.offset, mark)
+
+    def _commit_of(self, offset: int, mark: Fingerprint | None) -> Commit:
         return Commit(
             consumer=self._group,
             topic=self.topic,
-            offset=self.offset,
+            offset=offset,
             fingerprint=mark,
             generation=self.generation,
             committed_at_ns=time_ns(),

@@ -1,15 +1,16 @@
 """Tells callbacks and hooks about a member's topics: the same for both APIs, but for waiting."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from lance_sdk._io.hook_runner import HookRunner
 from lance_sdk.groups._member.settings import GroupSettings, OnAssigned, OnGone
-from lance_sdk.groups._protocol.membership import AssignedTopic, Change, CommitCall
+from lance_sdk.groups._protocol.membership import Change, CommitCall
 from lance_sdk.groups.errors import CommitRefused
 from lance_sdk.hooks import CommitEvent, RebalanceEvent
-from lance_sdk.offsets.contract import Commit, TopicIdentity
+from lance_sdk.offsets.contract import Commit
 
 
 class RebalanceListener:
@@ -26,6 +27,7 @@ class RebalanceListener:
         commits: recorded, counted by topic.
         failed_commits: not recorded.
         rebalances: changes of topics.
+        told: the last change that the application was told of.
     """
 
     def __init__(
@@ -45,24 +47,29 @@ class RebalanceListener:
         self.commits = 0
         self.failed_commits = 0
         self.rebalances = 0
+        self.told: Change | None = None
 
-    def assigned(self, topics: Sequence[AssignedTopic]) -> object:
-        """Tell of new topics; an async callback's awaitable is returned."""
-        return self._on_assigned(topics) if topics and self._on_assigned else None
+    def tell(self, change: Change) -> object:
+        """Tell the application of a change, once; an async callback's awaitable is returned."""
+        if self.told is change:
+            return None
+        callback, topics = self._of_kind(change)
+        self.rebalances += 1
+        self.told = change  # in the step before the call: Ctrl-C comes before both, or in the call
+        return None if callback is None else callback(topics)
 
-    def revoked(self, topics: Sequence[TopicIdentity]) -> object:
-        """Tell of topics that are given up; an async callback's awaitable is returned."""
-        return self._on_revoked(topics) if topics and self._on_revoked else None
-
-    def lost(self, topics: Sequence[TopicIdentity]) -> object:
-        """Tell of topics that are gone; an async callback's awaitable is returned."""
-        return self._on_lost(topics) if topics and self._on_lost else None
+    def _of_kind(self, change: Change) -> tuple[Callable[[Any], object] | None, Sequence[Any]]:
+        """Return the callback for a change, which is of one kind, and the topics."""
+        if change.lost:
+            return self._on_lost, change.lost
+        if change.revoked:
+            return self._on_revoked, change.revoked
+        return self._on_assigned, change.assigned
 
     @contextmanager
     def timed(self, change: Change, member: str) -> Iterator[None]:
         """Tell the hooks of a change after it was applied."""
         began = time.monotonic()
-        self.rebalances += 1
         yield
         if self._hooks:
             event = RebalanceEvent(

@@ -1,7 +1,5 @@
 """Wakes the thread or task that reads a group's records when there is news."""
 
-from time import monotonic
-
 import anyio
 
 from lance_sdk._api import interruptible
@@ -25,11 +23,9 @@ class Wakeup:
         """Tell that there is news; from any thread."""
         self._news.set()
 
-    def wait(self, timeout: float) -> None:
-        """Wait for news."""
-        news, deadline = self._news, monotonic() + timeout
-        while (left := deadline - monotonic()) > 0 and not news.wait(min(left, interruptible.LOOK)):
-            pass
+    def wait(self, timeout: float) -> bool:
+        """Wait for news, for so long or until it is time to look around; return whether it came."""
+        return self._news.wait(min(max(timeout, 0.0), interruptible.LOOK))
 
 
 class AsyncWakeup:

@@ -1,4 +1,4 @@
-"""Changes of the assignment, in order, that the member's application must still be told."""
+"""Changes of the assignment, in order, that the member must still apply."""
 
 from collections import deque
 
@@ -9,7 +9,7 @@ from lance_sdk.groups._protocol.membership import Change
 
 
 class Changes:
-    """Changes that were not taken yet, and the error that stands after the last of them.
+    """Changes that were not applied yet, and the error that stands after the last of them.
 
     Args:
         events: where the outcome of a wait collects.
@@ -32,20 +32,25 @@ class Changes:
     def __bool__(self) -> bool:
         return bool(self._waiting) or (self.error or self.trouble) is not None
 
-    def take(self) -> Change | None:
-        """Take the next change, if there is one.
+    def first(self) -> Change | None:
+        """Return the next change, if there is one; it stays the next one until it is `applied`.
 
         Raises:
             LanceError: there will be no more, or none at the moment.
         """
         if self._waiting:
-            return self._waiting.popleft()
+            return self._waiting[0]
         if (error := self.error or self.trouble) is not None:
             raise error.with_traceback(None)
         return None
 
+    def applied(self, change: Change) -> None:
+        """Go on to the change after this one."""
+        if self._waiting and self._waiting[0] is change:
+            self._waiting.popleft()
+
     def gate(self) -> Completion:
-        """Return an outcome that settles when there is a change to take, or an error."""
+        """Return an outcome that settles when there is a change to apply, or an error."""
         if self._gate is None or self._gate.done:
             self._gate = Completion()
         return self._gate

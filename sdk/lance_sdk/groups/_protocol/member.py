@@ -149,11 +149,17 @@ class MemberHandler(GroupCaller):
         """The topics that it asks for."""
         return self._subscription.topics
 
-    def release(self, topics: Iterable[TopicIdentity]) -> None:
-        """Give topics up: everything about them is finished and committed."""
-        for topic in topics:
-            self._forget(topic.id)
-        self._wants_sync = True
+    def applied(self, change: Change) -> None:
+        """Take note that the application has applied a change: it gave up what was revoked.
+
+        Where an exception cuts this short, it is done again, perhaps when the member has got a
+        topic back meanwhile: that one it keeps.
+        """
+        for topic in change.revoked:
+            if self._since.get(topic.id, 0) <= change.generation:
+                self._forget(topic.id)
+        self._wants_sync = self._wants_sync or bool(change.revoked)
+        self.changes.applied(change)
 
     def submit(self, call: PendingRequest, now: float) -> None:
         """Queue a call; one that can never be answered fails at once."""

@@ -10,7 +10,7 @@ application looks for records: `MultiFetcher.move`.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TypeAlias
 
@@ -176,13 +176,18 @@ class MultiFetcher:
         self.fetches[topic_id].fetcher.resume()
 
     def found(self) -> list[tuple[int, int]]:
-        """Return the places that were looked for and found, once each: topic and offset."""
-        places = []
-        for topic_id, fetch in self.fetches.items():
-            if fetch.fetcher.finding and fetch.fetcher.offset is not None:
-                fetch.fetcher.finding = False
-                places.append((topic_id, fetch.fetcher.offset))
-        return places
+        """Return the places that were looked for and found, until they are `noted`."""
+        found = ((each.topic.id, each.fetcher) for each in self.fetches.values())
+        return [
+            (topic_id, fetcher.offset)
+            for topic_id, fetcher in found
+            if fetcher.finding and fetcher.offset is not None
+        ]
+
+    def noted(self, places: Iterable[tuple[int, int]]) -> None:
+        """Tell of these places no more."""
+        for topic_id, _ in places:
+            self.fetches[topic_id].fetcher.finding = False
 
     def reads(self, topic_id: int) -> bool:
         """Return whether a topic is read."""

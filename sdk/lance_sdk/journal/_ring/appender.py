@@ -1,6 +1,6 @@
 """Putting frames into the ring, and waiting for room and for the disk."""
 
-from lance_sdk._api.interruptible import wait_on
+from lance_sdk._api.interruptible import Latch, wait_on
 from lance_sdk.journal._ring.maintenance import Maintenance
 from lance_sdk.journal._ring.segment import Segment
 from lance_sdk.journal._ring.shared_state import SharedState
@@ -66,8 +66,8 @@ class Appender:
         now = state.clock()
         if now >= state.lag.due:
             state.lag.appended(fsn, now)
-        if state.waiting:
-            state.news.notify_all()
+        if state.news.awaited:
+            state.news.tell()
         if ring.spare is None and active.end * 2 >= active.size:
             state.wake_reserver()
         return fsn
@@ -91,17 +91,18 @@ class Appender:
                 if fsn is not None:
                     return fsn
                 state.stalls += not stalled
-                stalled = True
-                self._wait_for_room(deadline, began)
+                stalled, room = True, state.room.next()
+            self._wait_for_room(room, deadline, began)
 
-    def _wait_for_room(self, deadline: float, began: float) -> None:
+    def _wait_for_room(self, room: Latch, deadline: float, began: float) -> None:
         state = self._state
         if state.reserve_error is None:  # else it tries again by itself, and tells us each time
             state.wake_reserver()
         state.wake_maintenance()
         left = deadline - state.clock()
-        if left <= 0 or not wait_on(state.room, left):
-            raise self.full(state.clock() - began)
+        if left <= 0 or not wait_on(room, left):
+            with state.lock:
+                raise self.full(state.clock() - began)
 
     def rotate(self) -> Segment:
         """Begin the prepared segment; the lock is held."""
@@ -128,12 +129,15 @@ class Appender:
         state, deadline = self._state, self.deadline(timeout)
         if not state.threaded:
             self._maintenance.sync()
-        with state.lock:
-            state.sync_wanted = max(state.sync_wanted, fsn)
-            while state.ring.durable_fsn < fsn:
+        while True:
+            with state.lock:
+                if state.ring.durable_fsn >= fsn:
+                    return
                 if state.refusing:
                     raise state.refusal()
-                state.wake_maintenance()
-                left = deadline - state.clock()
-                if left <= 0 or not wait_on(state.synced, left):
-                    raise NotYetDurable(fsn)
+                state.sync_wanted = max(state.sync_wanted, fsn)
+                synced = state.synced.next()
+            state.wake_maintenance()
+            left = deadline - state.clock()
+            if left <= 0 or not wait_on(synced, left):
+                raise NotYetDurable(fsn)

@@ -296,17 +296,15 @@ class Journal:
         """
         state = self._state
         deadline = state.clock() + timeout
-        with state.lock:
-            state.waiting += 1
-            try:
-                while state.ring.next_fsn <= fsn:
-                    state.raise_if_ended()
-                    left = deadline - state.clock()
-                    if left <= 0 or not wait_on(state.news, left):
-                        return state.ring.next_fsn > fsn
-            finally:
-                state.waiting -= 1
-        return True
+        while True:
+            with state.lock:
+                if state.ring.next_fsn > fsn:
+                    return True
+                state.raise_if_ended()
+                news = state.news.next()
+            left = deadline - state.clock()
+            if left <= 0 or not wait_on(news, left):
+                return state.ring.next_fsn > fsn
 
     def ack(self, fsn: int) -> None:
         """Note that the server has every frame up to ``fsn``; their space is given back.

@@ -36,12 +36,12 @@ class Maintenance:
         except OSError as error:
             with state.lock:
                 state.reserve_error = error
-                state.room.notify_all()
+                state.room.tell()
             return _RETRY
         with state.lock:
             state.reserve_error = None
             state.ring.spare = segment
-            state.room.notify_all()
+            state.room.tell()
         return None
 
     def maintain(self) -> float | None:
@@ -107,7 +107,7 @@ class Maintenance:
             state.slot.delete(gone)
             with state.lock:
                 state.ring.drop(gone)
-                state.room.notify_all()
+                state.room.tell()
         state.wake_reserver()
         return True
 
@@ -142,7 +142,7 @@ class Maintenance:
                 state.reclaimed += given
                 segment.reclaimed = given
                 state.slot.advance(state.ring.oldest, state.ring.newest, state.ring.next_fsn)
-                state.room.notify_all()
+                state.room.tell()
 
     def sync_sealed(self) -> None:
         """Sync sealed segments, so that a machine crash takes the newest frames and no others."""
@@ -187,6 +187,6 @@ class Maintenance:
             for each in segments:
                 if each is not state.ring.active and not each.unsynced:
                     each.release()
-            state.room.notify_all()
-            state.synced.notify_all()
+            state.room.tell()
+            state.synced.tell()
         state.wake_reserver()

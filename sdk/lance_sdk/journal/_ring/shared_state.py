@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from lance_sdk._api.interruptible import Broadcast
 from lance_sdk.journal._slot.recovery import Opened
 from lance_sdk.journal.config import JournalConfig
 from lance_sdk.journal.errors import JournalFailed
@@ -71,7 +72,7 @@ class SharedState:
     Attributes:
         lock: guards the ring and every attribute here.
         room: told when an append may go on.
-        news: told when a frame was appended and somebody waits for it.
+        news: told when a frame was appended.
         syncing: guards the order of syncs, trims and folds.
         synced: told when frames became durable.
         sync_wanted: highest frame that somebody waits to see synced.
@@ -86,7 +87,6 @@ class SharedState:
         ended: that the journal was closed or belongs to another process, or None.
         reserve_error: why there is no next segment, until there is one, or None.
         maintenance_error: why segments could not be deleted or folded, until they could, or None.
-        waiting: threads that wait for `news`.
         stalls: appends that had to wait.
         syncs: times that segment data was synced.
         reclaimed: bytes given back by punching.
@@ -109,7 +109,6 @@ class SharedState:
         self.ended: UsageError | None = None
         self.reserve_error: OSError | None = None
         self.maintenance_error: OSError | None = None
-        self.waiting = 0
         self.stalls = 0
         self.syncs = 0
         self.reclaimed = 0
@@ -117,9 +116,9 @@ class SharedState:
     def make_locks(self) -> None:
         """Make the locks; again in a forked child, where nobody else is."""
         self.lock = threading.Lock()
-        self.room = threading.Condition(self.lock)
-        self.news = threading.Condition(self.lock)
-        self.synced = threading.Condition(self.lock)
+        self.room = Broadcast()
+        self.news = Broadcast()
+        self.synced = Broadcast()
         self.syncing = threading.Lock()
 
     def __repr__(self) -> str:
@@ -151,9 +150,9 @@ class SharedState:
 
     def wake_all(self) -> None:
         """Let every waiting thread look again; the lock is held."""
-        self.room.notify_all()
-        self.news.notify_all()
-        self.synced.notify_all()
+        self.room.tell()
+        self.news.tell()
+        self.synced.tell()
 
 
 def _nobody() -> None:

@@ -69,16 +69,19 @@ class BatchIdAssigner:
             JournalError: see `Journal.append`.
         """
         store_timeout = self._store_timeout if timeout is None else timeout
-        if not acquire(self._lock, store_timeout):
-            raise JournalFull("reserving", store_timeout, where=str(self._journal.path or "memory"))
+        taken: list[bool] = []
         try:
+            if not acquire(self._lock, store_timeout, taken):
+                where = str(self._journal.path or "memory")
+                raise JournalFull("reserving", store_timeout, where=where)
             stamp = batch_id or self._next_id()
             # A clock before 1970 has no number here, and 0 would mean that there is no time.
             when = timestamp_ns if batch_id else max(1, self._wall_ns())
             frame = StoredBatch(topic_number, stamp, when, record_count, records)
             return self._journal.append(frame.encode(), timeout=timeout)
         finally:
-            self._lock.release()
+            if True in taken:
+                self._lock.release()
 
     def _next_id(self) -> int:
         counter = self._journal.next_fsn + 1
