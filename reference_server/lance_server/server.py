@@ -64,6 +64,7 @@ class Server:
         dialects: what a peer may speak.
         receive_buffer: the buffer that every connection receives into.
         stopping: whether the server is about to end.
+        now: returns the loop's time in seconds.
         address: where it listens.
         repeated_writes: writes that the start repeated from a write-ahead log.
         actions: further changes over HTTP, by their paths.
@@ -92,6 +93,7 @@ class Server:
         self.actions = self._simulation.actions
         self._web = open_web(self)
         self._loop = asyncio.get_running_loop()
+        self.now = self._loop.time
         self._scheduler = LoopScheduler(self._loop, None if cluster is None else cluster.pools)
         self._lock: DataDirLock | None = None
         self._engine: LogManager | None = None
@@ -334,10 +336,6 @@ class Server:
         """The log."""
         assert self._engine is not None, "the server was started"
         return self._engine
-
-    def now(self) -> float:
-        """Return the loop's time in seconds."""
-        return self._loop.time()
 
     @property
     def connection_manager(self) -> ConnectionManager:

@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import repeat
 from struct import Struct, pack
 from typing import TYPE_CHECKING, Any, Final
 
@@ -166,6 +167,7 @@ class FrameSplitter:
         max_payload: largest payload to accept, in bytes; by default the dialect's.
 
     Attributes:
+        pending: bytes held of a frame that has not arrived whole.
         dialect: the dialect that the first header proved; with a single candidate, that one.
         proven: whether a header with a valid CRC has been seen.
         fault: the rule the stream broke, once it did.
@@ -174,7 +176,6 @@ class FrameSplitter:
     __slots__ = (
         "_candidates",
         "_fast",
-        "_have",
         "_known",
         "_limit",
         "_max_payload",
@@ -183,6 +184,7 @@ class FrameSplitter:
         "_tail",
         "dialect",
         "fault",
+        "pending",
         "proven",
     )
 
@@ -195,7 +197,7 @@ class FrameSplitter:
         self._max_payload = max_payload
         self._limit = 0
         self._tail = bytearray()
-        self._have = 0
+        self.pending = 0
         self._need = HEADER_SIZE
         self._offset = 0
         self.dialect: Dialect | None = dialects[0] if len(dialects) == 1 else None
@@ -208,11 +210,6 @@ class FrameSplitter:
             f"pending={self.pending} fault={self.fault}>"
         )
 
-    @property
-    def pending(self) -> int:
-        """Bytes held of a frame that has not arrived whole."""
-        return self._have
-
     def room(self) -> memoryview:
         """Return memory for the next bytes of a frame that has begun; they need not be copied then.
 
@@ -220,11 +217,11 @@ class FrameSplitter:
             Where to receive them, from its beginning on; nothing else may be given to
             `receive_data` before. Empty where no frame has begun.
         """
-        if self._have < HEADER_SIZE:
+        if self.pending < HEADER_SIZE:
             return _NO_PAYLOAD
-        if self._have == len(self._tail):
-            self._make_room(self._have + 1)
-        return memoryview(self._tail)[self._have :]
+        if self.pending == len(self._tail):
+            self._make_room(self.pending + 1)
+        return memoryview(self._tail)[self.pending :]
 
     def receive_data(self, data: Buffer) -> list[Frame]:
         """Take bytes from the stream and return the frames they complete.
@@ -238,7 +235,7 @@ class FrameSplitter:
         """
         frames: list[Frame] = []
         view = memoryview(data)
-        taken = self._finish_tail(view, frames) if self._have else 0
+        taken = self._finish_tail(view, frames) if self.pending else 0
         if self.fault is None:
             taken = self._split(view, taken, frames)
         if self.fault is None and taken < len(view):
@@ -249,14 +246,14 @@ class FrameSplitter:
     def _finish_tail(self, view: memoryview, frames: list[Frame]) -> int:
         """Complete the frame begun earlier; return how many bytes of `view` it took."""
         taken = 0
-        while self._have and self.fault is None:
-            piece = view[taken : taken + self._need - self._have]
+        while self.pending and self.fault is None:
+            piece = view[taken : taken + self._need - self.pending]
             self._hold(piece)
             taken += len(piece)
-            if self._have < self._need:
+            if self.pending < self._need:
                 self._expect_rest()
                 break
-            whole = memoryview(self._tail)[: self._have]
+            whole = memoryview(self._tail)[: self.pending]
             if self._split(whole, 0, frames) and self.fault is None:
                 self._forget_tail()  # the frame's payload keeps the memory alive
             else:
@@ -265,27 +262,27 @@ class FrameSplitter:
 
     def _hold(self, piece: memoryview) -> None:
         """Put bytes after those that are held of a frame, unless they were received there."""
-        have = self._have + len(piece)
+        have = self.pending + len(piece)
         if piece.obj is not self._tail:
             if have > len(self._tail):
                 self._make_room(have)
-            self._tail[self._have : have] = piece
-        self._have = have
+            self._tail[self.pending : have] = piece
+        self.pending = have
 
     def _make_room(self, least: int) -> None:
         """Move what is held of a frame to where there is room for more of it."""
         made = unfilled(max(least, min(self._need, _GROWTH * least)))
-        made[: self._have] = memoryview(self._tail)[: self._have]
+        made[: self.pending] = memoryview(self._tail)[: self.pending]
         self._tail = made
 
     def _forget_tail(self) -> None:
         self._tail = bytearray()
-        self._have = 0
+        self.pending = 0
         self._need = HEADER_SIZE
 
     def _expect_rest(self) -> None:
         """Judge the begun header as far as it goes, and note how long its frame will be."""
-        have = self._have
+        have = self.pending
         head = bytes(self._tail[: min(have, PREFIX_SIZE)])
         whole = have >= PREFIX_SIZE and head not in self._known
         if whole or not MAGIC.startswith(head[:4]):
@@ -456,7 +453,7 @@ def encode_acks(dialect: Dialect, batch_ids: Sequence[int]) -> bytes:
     """Return the frames that acknowledge batches, back to back (LWP section 4.2)."""
     prefix, count = _ACK_PREFIXES[dialect.checksum.name], len(batch_ids)
     if count < _FEW:
-        return b"".join([_ACK.pack(prefix, batch_id) for batch_id in batch_ids])
+        return b"".join(map(_ACK.pack, repeat(prefix), batch_ids))
     ids = pack(f"<{count}Q", *batch_ids)
     frames = bytearray(_ACK.pack(prefix, 0) * count)
     for place in range(_ID_SIZE):  # the first byte of each id, then the second, and so on

@@ -76,7 +76,7 @@ def _disk(server: ObservedServer) -> dict[str, Any]:
         "sync_p99_ms": sync.percentile(0.99) / 1e6,
         "flushes": flusher.flushes,
         "lone_flushes": flusher.lone_flushes,
-        "lone_here": bool(flusher.quick_disk),
+        "lone_here": flusher.quick_disk.is_quick,
         "lone_seconds": flusher.quick_disk.usual,
         "commits": dict(disk.figures()),
         "pending_bytes": server.engine.backlog.size,

@@ -1,8 +1,16 @@
 """Batches on their way to the disk together."""
 
+from typing import TYPE_CHECKING
+
 from lance_server.log.dedup import is_lasting
 from lance_server.runtime.completion import Completion
-from lance_spec.codec.ingest_runs import BatchTable
+from lance_spec.codec.ingest_runs import ROW_SIZE, BatchTable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lance_server.log.segments.segment_files import Segment
+    from lance_server.storage.contract import Write
 
 
 class CommitBatch:
@@ -15,6 +23,10 @@ class CommitBatch:
         outcome: their common fate.
         roll: whether the segment that was being written is closed before them.
         first_record: number of records in the topic before them, once they are stored.
+        writes: what must become durable for them, once that is known.
+        segment: where they went.
+        error: why they are not durable.
+        is_concluded: whether the disk has decided about them.
     """
 
     __slots__ = (
@@ -22,10 +34,14 @@ class CommitBatch:
         "_looked_at",
         "batches",
         "data",
+        "error",
         "first_record",
+        "is_concluded",
         "lasting",
         "outcome",
         "roll",
+        "segment",
+        "writes",
     )
 
     def __init__(self) -> None:
@@ -38,6 +54,10 @@ class CommitBatch:
         self.outcome: Completion[None] = Completion()
         self.roll = False
         self.first_record = 0
+        self.writes: Sequence[Write] = ()
+        self.segment: Segment | None = None
+        self.error: OSError | None = None
+        self.is_concluded = False
 
     def __repr__(self) -> str:
         return (
@@ -55,6 +75,6 @@ class CommitBatch:
     @property
     def lasting_batches(self) -> BatchTable:
         """Those that other connections may repeat."""
-        if self.lasting == len(self.batches):
+        if self.lasting * ROW_SIZE == len(self.batches.rows):
             return self.batches
         return BatchTable.of(filter(is_lasting, self.batches)) if self.lasting else BatchTable()

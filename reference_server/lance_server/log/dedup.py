@@ -4,7 +4,13 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from lance_spec.codec.ingest_runs import NONCE_SHIFT, BatchMeta, BatchTable, little_endian
+from lance_spec.codec.ingest_runs import (
+    NONCE_SHIFT,
+    ROW_SIZE,
+    BatchMeta,
+    BatchTable,
+    little_endian,
+)
 
 FIRST_LASTING_ID: Final = 1 << NONCE_SHIFT
 """Ids from here on carry a producer's nonce: they mean the same batch on every connection."""
@@ -143,10 +149,11 @@ class DuplicateWindow:
             Whether producers may have been forgotten with their oldest batches: ids of batches that
             are not durable yet must then be announced again.
         """
-        if not self.enabled:
+        if not self._limits.entries:
             return False
-        self._recent.rows += batches.rows
-        if len(self._recent) < self._generation:
+        rows = self._recent.rows
+        rows += batches.rows
+        if len(rows) < self._generation * ROW_SIZE:
             return False
         self._sealed.append(_Generation(self._recent, now_ns))
         self._recent, self._digests, self._looked_at = BatchTable(), {}, 0

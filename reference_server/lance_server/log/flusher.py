@@ -9,13 +9,12 @@ old, so that one slow sync does not hold up the other topics.
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from lance_server.log.commit_batch import CommitBatch
 from lance_server.log.partition import Partition
-from lance_server.log.segments.segment_files import Segment
 from lance_server.runtime.completion import Completion, Waiters, wake_all
 from lance_server.runtime.disk_backlog import Backlog
 from lance_server.runtime.scheduling import Scheduler, Timer
@@ -60,64 +59,39 @@ class QuickDisk:
         quick: seconds that a small flush may usually take.
 
     Attributes:
+        is_quick: whether they are.
         usual: seconds that a small flush takes, as they go lately.
         changes: how often it began or stopped.
     """
 
-    __slots__ = ("_is_quick", "_kept", "_quick", "changes", "usual")
+    __slots__ = ("_kept", "_quick", "changes", "is_quick", "usual")
 
     def __init__(self, quick: float) -> None:
         self._quick = quick
-        self._is_quick = True
+        self.is_quick = True
         self._kept = 0
         self.usual = 0.0
         self.changes = 0
 
     def __repr__(self) -> str:
-        return f"<QuickDisk {self._is_quick}, {1e6 * self.usual:.0f} µs>"
-
-    def __bool__(self) -> bool:
-        return self._is_quick
+        return f"<QuickDisk {self.is_quick}, {1e6 * self.usual:.0f} µs>"
 
     def note(self, seconds: float) -> None:
         """Note what a small flush took."""
         self.usual += (seconds - self.usual) / _SMOOTHING
         self._kept += 1
-        if self._is_quick:
+        if self.is_quick:
             changes = self.usual >= self._quick or seconds >= _STALL * self._quick
         else:
             changes = self._kept >= _DWELL and self.usual < self._quick / 2
         if changes:
-            self._is_quick = not self._is_quick
+            self.is_quick = not self.is_quick
             self._kept = 0
             self.changes += 1
 
 
-@dataclass(slots=True)
-class _Job:
-    """One partition's share of a flush, and what came of it."""
-
-    partition: Partition
-    commit_batch: CommitBatch
-    writes: Sequence[Write] = ()
-    segment: Segment | None = None
-    error: OSError | None = None
-    done: bool = False
-
-    def prepare(self) -> Sequence[Write]:
-        try:
-            self.writes = self.partition.prepare(self.commit_batch)
-        except OSError as error:
-            self.error = error
-        return self.writes
-
-    def conclude(self, error: OSError | None) -> None:
-        try:
-            if self.error is None:
-                self.segment = self.partition.conclude(self.commit_batch, error)
-        except OSError as failure:
-            self.error = failure
-        self.done = True
+_Jobs: TypeAlias = list[tuple[Partition, CommitBatch]]
+"""What each partition has in one flush."""
 
 
 class Flusher:
@@ -175,26 +149,32 @@ class Flusher:
         """
         if not partition.flushing:
             self._dirty[partition] = None
-        self._consider_soon()
+        if not self._considering:
+            self._consider_soon()
 
-    def flush_lone(self) -> None:
+    def flush_lone(self) -> float:
         """Make a batch that came alone durable at once, if this thread is to do it.
 
         Only the first in a turn of the loop, and only as long as batches come alone: of several
         connections that send at the same time, each would wait for the syncs of all others.
+
+        Returns:
+            The seconds that it took.
         """
-        if self._alone and self._is_for_here():
-            self._flush_here()
-            self._alone, self._took_lone = False, True
+        if not self._alone or not self._is_for_here():
+            return 0.0
+        self._alone, self._took_lone = False, True
+        return self._flush_here()
 
     def _consider_soon(self) -> None:
-        if not self._considering:
-            self._considering = True
-            self._scheduler.call_soon(self._end_turn)
+        self._considering = True
+        self._scheduler.call_soon(self._end_turn)
 
     def _end_turn(self) -> None:
         self._considering = False
         took_lone, self._took_lone = self._took_lone, False
+        if took_lone:
+            self._care()
         if self._dirty:
             self._consider()
             self._alone = self._alone and not took_lone
@@ -226,14 +206,15 @@ class Flusher:
         self._alone = self._is_for_here()
         if self._alone:
             self._flush_here()
+            self._care()
             return
         jobs = self._begin()
         self._running += 1
         written = self._scheduler.run("flush", lambda: self._write_all(jobs))
         written.wake(lambda: self._written(jobs, written))
 
-    def _begin(self) -> list[_Job]:
-        jobs = [_Job(partition, partition.begin_flush()) for partition in self._dirty]
+    def _begin(self) -> _Jobs:
+        jobs = [(partition, partition.begin_flush()) for partition in self._dirty]
         self._dirty.clear()
         self._overdue = False
         if self._timer is not None:
@@ -245,42 +226,42 @@ class Flusher:
     def _is_for_here(self) -> bool:
         """Whether the event loop's thread is to make a lone batch durable itself."""
         most = self._policy.lone_bytes
-        if not most or self._running or len(self._dirty) != 1 or not self.quick_disk:
+        if not most or self._running or len(self._dirty) != 1 or not self.quick_disk.is_quick:
             return False
         (partition,) = self._dirty
         return partition.has_lone(most)
 
-    def _flush_here(self) -> None:
-        (job,) = jobs = self._begin()
+    def _flush_here(self) -> float:
+        jobs = self._begin()
         self.lone_flushes += 1
         problem: Exception | None = None
-        begun = self.clock()
+        seconds = 0.0
         try:
-            writes = job.prepare()
-            errors = self._storage.commit(writes) if writes else ()
-            job.conclude(next(filter(None, errors), None))
+            seconds = self._write_all(jobs)
+            self.quick_disk.note(seconds)
         except Exception as error:  # noqa: BLE001 - as a worker's it fails the batches
             problem = error
-        self.quick_disk.note(self.clock() - begun)
         self._finish(jobs, problem)
-        if not self._caring:
-            self._care()
-        if self._dirty:  # later: with a peer that sends batch after batch this would recurse
+        # Later: with a peer that sends batch after batch this would recurse.
+        if self._dirty and not self._considering:
             self._consider_soon()
-        self._note_if_idle()
+        if self._idle is not None:
+            self._note_if_idle()
+        return seconds
 
-    def _written(self, jobs: Sequence[_Job], written: Completion[float]) -> None:
+    def _written(self, jobs: _Jobs, written: Completion[float]) -> None:
         self._running -= 1
         if written.error is None:
             self._note_time(jobs, written.result())
         self._finish(jobs, written.error)
         self._care()
         self._consider()
-        self._note_if_idle()
+        if self._idle is not None:
+            self._note_if_idle()
 
-    def _note_time(self, jobs: Sequence[_Job], seconds: float) -> None:
+    def _note_time(self, jobs: _Jobs, seconds: float) -> None:
         """Note what a flush took, if it was like one that this thread may make."""
-        if len(jobs) == 1 and len(jobs[0].commit_batch.data) <= self._policy.lone_bytes:
+        if len(jobs) == 1 and len(jobs[0][1].data) <= self._policy.lone_bytes:
             self.quick_disk.note(seconds)
 
     def _care(self) -> None:
@@ -296,32 +277,31 @@ class Flusher:
         if cared.error is not None:
             _log.error("the write-ahead log could not be given room: %s", cared.error)
 
-    def _write_all(self, jobs: Sequence[_Job]) -> float:
+    def _write_all(self, jobs: _Jobs) -> float:
         """Make what several partitions have durable together (any thread); return seconds."""
         begun, writes = self.clock(), list[Write]()
-        for job in jobs:
-            writes += job.prepare()
+        for partition, commit_batch in jobs:
+            writes += partition.prepare(commit_batch)
         errors = self._storage.commit(writes) if writes else []
-        has_failed, taken = any(errors), 0
-        for job in jobs:
-            begins, taken = taken, taken + len(job.writes)
-            job.conclude(next(filter(None, errors[begins:taken]), None) if has_failed else None)
+        error, has_failed, taken = None, any(errors), 0
+        for partition, commit_batch in jobs:
+            if has_failed:
+                begins, taken = taken, taken + len(commit_batch.writes)
+                error = next(filter(None, errors[begins:taken]), None)
+            partition.conclude(commit_batch, error)
         return self.clock() - begun
 
-    def _finish(self, jobs: Sequence[_Job], problem: Exception | None) -> None:
+    def _finish(self, jobs: _Jobs, problem: Exception | None) -> None:
         woken: Waiters = {}  # at the end, and once whoever waits for many of these partitions
         dirty = self._dirty
-        for job in jobs:
-            error = job.error
-            if error is None and not job.done:
-                error = OSError(f"the flush stopped: {problem}")
+        for partition, commit_batch in jobs:
             try:
-                if waiters := job.partition.finish(job.commit_batch, error, job.segment):
+                if waiters := partition.finish(commit_batch, problem):
                     woken |= waiters
             except Exception:  # noqa: BLE001 - it is told, and the other partitions are finished
-                _log.exception("%r could not finish a flush", job.partition)
-            if job.partition.dirty:
-                dirty[job.partition] = None
+                _log.exception("%r could not finish a flush", partition)
+            if partition.dirty:
+                dirty[partition] = None
         wake_all(woken)
 
     def _note_if_idle(self) -> None:

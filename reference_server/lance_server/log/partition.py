@@ -30,7 +30,13 @@ from lance_server.runtime.completion import Completion, Waiters
 from lance_server.runtime.disk_backlog import Backlog
 from lance_server.storage.contract import StorageBackend, Write
 from lance_spec.checksum import Buffer
-from lance_spec.codec.ingest_runs import BatchMeta, BatchTable, encode_row, gather_run
+from lance_spec.codec.ingest_runs import (
+    ROW_SIZE,
+    BatchMeta,
+    BatchTable,
+    encode_row,
+    gather_run,
+)
 from lance_spec.frames import Frame
 
 _log = logging.getLogger(__name__)
@@ -269,50 +275,60 @@ class Partition:
         return (
             commit_batch is not None
             and self.closed is None
-            and len(commit_batch.batches) == 1
+            and len(commit_batch.batches.rows) == ROW_SIZE
             and len(commit_batch.data) <= most
             and self._active_segment.is_ready_for(commit_batch)
         )
 
-    def prepare(self, commit_batch: CommitBatch) -> list[Write]:
+    def prepare(self, commit_batch: CommitBatch) -> Sequence[Write]:
         """Return what must become durable for a commit batch (any thread).
 
-        A commit batch without batches needs nothing; it only closes the segment before it.
-
-        Raises:
-            OSError: there is no segment to write it to.
+        Nothing for one without batches, which only closes the segment before it, and where there is
+        no segment to write it to: `finish` tells that error.
         """
-        if self.closed is not None:
-            raise TopicClosedError(errno.EAGAIN, self.closed)
-        return self._active_segment.prepare(commit_batch, self._resume_point)
+        try:
+            if self.closed is not None:
+                raise TopicClosedError(errno.EAGAIN, self.closed)
+            writes = self._active_segment.prepare(commit_batch, self._resume_point)
+        except OSError as error:
+            commit_batch.error = error
+            return ()
+        commit_batch.writes = writes
+        return writes
 
     def _resume_point(self) -> ResumePoint:
         last = self._segments[-1].name if self._segments else None
         return ResumePoint(self.end_offset, self.end_record, last)
 
-    def conclude(self, commit_batch: CommitBatch, error: OSError | None) -> Segment | None:
-        """Return the segment that a commit batch went to (any thread).
+    def conclude(self, commit_batch: CommitBatch, error: OSError | None) -> None:
+        """Note what the disk says of a commit batch that was prepared (any thread).
 
-        Raises:
-            OSError: the group is not durable, and what was written of it is cut away, now or
-                before anything else is written.
+        What was written of one that is not durable is cut away, now or before anything else is
+        written.
         """
-        return self._active_segment.conclude(commit_batch, error)
+        try:
+            if commit_batch.error is None:
+                commit_batch.segment = self._active_segment.conclude(commit_batch, error)
+        except OSError as failure:
+            commit_batch.error = failure
+        commit_batch.is_concluded = True
 
-    def finish(
-        self, commit_batch: CommitBatch, error: OSError | None, segment: Segment | None
-    ) -> Waiters:
-        """Let what was written be seen, or refuse it; return who is to be woken then."""
+    def finish(self, commit_batch: CommitBatch, problem: Exception | None) -> Waiters:
+        """Let what was written be seen, or refuse it; return who is to be woken then.
+
+        Args:
+            commit_batch: what was flushed.
+            problem: what kept the flush from concluding it, if anything did.
+        """
         assert commit_batch is self._flushing, "commit batches finish in order"
         self._flushing = None
         self._backlog.size -= len(commit_batch.data)
         assert self._backlog.size >= 0, "only bytes that were counted leave the backlog"
+        error, segment = commit_batch.error, commit_batch.segment
+        if error is None and not commit_batch.is_concluded:
+            error = OSError(f"the flush stopped: {problem}")
         if error is not None:
-            refusal = storage_refusal(error)
-            if not isinstance(error, TopicClosedError):
-                _log.error("topic %d: %s", self._file.identity.id, refusal.message)
-                self._close_if_doubtful(error)
-            return commit_batch.outcome.decide(error=refusal)
+            return self._refuse(commit_batch, error)
         if segment is None:
             self._on_roll()
             return commit_batch.outcome.decide()
@@ -334,6 +350,13 @@ class Partition:
             self._on_roll()
         woken = commit_batch.outcome.decide()
         return woken | self._watchers if self._watchers else woken
+
+    def _refuse(self, commit_batch: CommitBatch, error: OSError) -> Waiters:
+        refusal = storage_refusal(error)
+        if not isinstance(error, TopicClosedError):
+            _log.error("topic %d: %s", self._file.identity.id, refusal.message)
+            self._close_if_doubtful(error)
+        return commit_batch.outcome.decide(error=refusal)
 
     def _announce_open_batch(self) -> None:
         """Let a batch that is not durable be found, although its producer was forgotten."""

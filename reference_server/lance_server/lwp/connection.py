@@ -114,9 +114,11 @@ class Connection(asyncio.BufferedProtocol):
         self._reading = True
         self._lent = _LITTLE
         self._goes_on_soon = False
-        self._is_receiving = self._was_woken = False
+        self._is_receiving = False
         self._is_deserted = False
         self._peer_is_done = False
+        self._now = server.now
+        self._counters = server.service.counters
         self._memory = server.service.memory
         self._held_memory = self._memory.new_holder()
         self._write_buffer = WriteBuffer()
@@ -162,13 +164,13 @@ class Connection(asyncio.BufferedProtocol):
         session = self.session
         self._received += nbytes
         before = self._requested  # answers within this read keep the account as well
-        counters, buffer = self._server.service.counters, self._server.receive_buffer
+        counters, buffer = self._counters, self._server.receive_buffer
         seen = counters.frames_in
-        self._is_receiving, self._was_woken = True, False
-        session.receive_data(buffer[:nbytes], self._server.now())
+        self._is_receiving = True
+        session.receive_data(buffer[:nbytes], self._now())
         self._is_receiving = False
-        if self._was_woken:
-            session.advance(self._server.now())
+        if session.woken:
+            session.advance(self._now())
         is_many = counters.frames_in - seen > _MANY_FRAMES
         self._lent = _LITTLE if is_many else len(buffer)
         if session.request_bytes > before:
@@ -216,7 +218,7 @@ class Connection(asyncio.BufferedProtocol):
     def wake(self) -> None:
         """Go on with what waited; what a read brings about goes on at its end."""
         if self._is_receiving:
-            self._was_woken = True
+            self.session.woken = True
         elif self._linger_until is None and not self._goes_on_soon and not self._is_gone():
             self._do(self.session.advance)
 
@@ -281,13 +283,15 @@ class Connection(asyncio.BufferedProtocol):
         while answers := session.data_to_send():
             self._send(answers)
             if session.closing is None:
-                session.go_on(self._server.now())
+                session.go_on(self._now())
         self._keep_account()
         if session.yields and not self._goes_on_soon:
             self._goes_on_soon = True
             self._server.call_soon(self._go_on)
         if session.closing is None:
-            self._set_reading(session.wants_data and self._may_go_on())
+            wanted = session.wants_data and self._may_go_on()
+            if wanted is not self._reading:
+                self._set_reading(wanted)
         elif write_buffer:
             self._set_reading(wanted=False)
         else:

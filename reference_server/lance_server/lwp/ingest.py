@@ -56,12 +56,8 @@ _Key: TypeAlias = tuple[int, int]
 """A batch's id and its topic's."""
 
 
-class AcceptedRun(NamedTuple):
-    """Batches that were stored together: their outcome, ids, and what they hold of memory."""
-
-    outcome: Completion[None]
-    ids: Sequence[int]
-    cost: int
+AcceptedRun: TypeAlias = tuple[Completion[None], Sequence[int], int]
+"""Batches that were stored together: their outcome, ids, and what they hold of memory."""
 
 
 class AcceptedSpread(NamedTuple):
@@ -223,7 +219,7 @@ class Ingest:
         now_ns = self._engine.now_ns(topic)
         batch = BatchMeta(length, count, batch_id, frame.timestamp_ns, now_ns, crc, flags)
         outcome = topic.partition.append(records, batch)
-        self._preceding = PrecedingBatch(topic.id, batch_id)
+        self._preceding = topic.id, batch_id
         self._recent.add(key, (digest, outcome))
         self._forget_some()
         self._count(length, (count,))
@@ -258,7 +254,8 @@ class Ingest:
         preceding = self._preceding
         if preceding is None or self._memory_level or not dialect.strict:
             return None
-        topic = self._engine.find(preceding.topic_id)
+        topic_id = preceding[0]
+        topic = self._engine.find(topic_id)
         if topic is None or dialect.checksum is not CRC32C:
             return None
         most = _REMEMBERED - self._recent.count
@@ -271,17 +268,22 @@ class Ingest:
         run = frames if count == len(frames) else frames[first : first + count]
         flags = 0 if self._validates else _UNVERIFIED
         outcome, batches = partition.append_run(run, self._engine.now_ns(topic), flags)
-        ids, size = batches.ids, sum(batches.lengths)
+        ids: Sequence[int]
+        counts: Sequence[int]
         if count == 1:
-            self._recent.add((lowest, preceding.topic_id), (batches[0].digest, outcome))
+            frame = run[0]
+            ids, counts, size = (lowest,), (frame.record_count,), len(frame.payload)
+            digest = digest_of(frame.timestamp_ns, size, frame.payload_crc)
+            self._recent.add((lowest, topic_id), (digest, outcome))
         else:
-            topics, outcomes = [preceding.topic_id] * count, [outcome] * count
+            ids, counts, size = batches.ids, batches.counts, sum(batches.lengths)
+            topics, outcomes = [topic_id] * count, [outcome] * count
             self._recent.add_together(_SentTogether(batches, ids, topics, outcomes))
         self._highest_id = ids[-1]
-        self._preceding = PrecedingBatch(preceding.topic_id, ids[-1])
+        self._preceding = topic_id, ids[-1]
         self._forget_some()
-        self._count(size, batches.counts)
-        return AcceptedRun(outcome, ids, size + count * FRAME_COST)
+        self._count(size, counts)
+        return outcome, ids, size + count * FRAME_COST
 
     def accept_spread(
         self, frames: list[Frame], first: int, most: int, dialect: Dialect
@@ -302,7 +304,7 @@ class Ingest:
             return None
         if dialect.checksum is not CRC32C or self._disk.refusal():
             return None
-        above = PrecedingBatch(ANY_TOPIC, max(preceding.batch_id, self._highest_id))
+        above = ANY_TOPIC, max(preceding[1], self._highest_id)
         most = min(most, _REMEMBERED - self._recent.count)
         count = count_run(frames, first, most, above, validates=self._validates)
         run = self._new_batches(frames[first : first + count])
@@ -314,7 +316,7 @@ class Ingest:
         ids, topics = batches.ids, [frame.topic_id for frame in run]
         self._recent.add_together(_SentTogether(batches, ids, topics, outcomes))
         self._highest_id = ids[-1]
-        self._preceding = PrecedingBatch(topics[-1], ids[-1])
+        self._preceding = topics[-1], ids[-1]
         self._forget_some()
         size = sum(batches.lengths)
         self._count(size, batches.counts)

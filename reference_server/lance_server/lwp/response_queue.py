@@ -4,13 +4,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from lance_server.lwp.acknowledgements import Acknowledger, UnackedBatches, UnackedSpread
+from lance_server.lwp.acknowledgements import UnackedBatches, UnackedSpread
 from lance_server.lwp.refusals import Refusal
 from lance_server.lwp.responses import Answer, error_frame, explained
 from lance_server.runtime.completion import Completion
 from lance_server.telemetry.counters import Counters
 from lance_spec.dialect import Dialect
 from lance_spec.enums import ErrorCode
+from lance_spec.frames import encode_acks
 
 _OUT_LIMIT: Final = 256 * 1024
 """Bytes after which answers are handed over before another command is begun."""
@@ -49,7 +50,6 @@ class ResponseQueue:
 
     def __init__(self, counters: Counters, wake: Callable[[], None]) -> None:
         self._counters = counters
-        self._acknowledger = Acknowledger(counters, self.send)
         self._wake = wake
         self.waiting: deque[Answer | UnackedBatches | UnackedSpread | _PendingRequest] = deque()
         self._last: UnackedBatches | None = None
@@ -210,9 +210,33 @@ class ResponseQueue:
         began: float,
         now: float,
     ) -> None:
-        self.batches -= len(ids)
-        refusal = self._acknowledger.answer(ids, error, dialect, began, now)
-        if refusal is not None and refusal.ends_connection:
+        """Acknowledge batches, or say why they are not stored.
+
+        Args:
+            ids: the batches, in order.
+            error: why they are not stored; None: they are durable.
+            dialect: of the connection.
+            began: when they came, in seconds.
+            now: the current time in seconds.
+        """
+        counters, count = self._counters, len(ids)
+        self.batches -= count
+        counters.answered += count
+        if error is None:
+            counters.batches_acked += count
+            self.send(encode_acks(dialect, ids))
+        else:
+            self._refuse_batches(ids, explained(error), dialect)
+        took_ns = int((now - began) * 1e9)
+        counters.ack_latency.observe(took_ns)
+        if counters.on_span is not None:
+            counters.span("lance.ingest", took_ns, batches=count)
+
+    def _refuse_batches(self, ids: Sequence[int], refusal: Refusal, dialect: Dialect) -> None:
+        self._counters.errors += len(ids)
+        for batch_id in ids:
+            self.send(error_frame(dialect, refusal, batch_id))
+        if refusal.ends_connection:
             self.last_refusal = refusal
 
     def _settle_command(self, command: _PendingRequest, dialect: Dialect) -> None:

@@ -66,6 +66,8 @@ class Session:
 
     Attributes:
         writable: whether the socket takes more; set by whoever owns it.
+        woken: whether `wake` was called since `receive_data` last did what could be done; set by
+            whoever owns it.
         closing: why the connection is to be closed once `data_to_send` is written, or None.
     """
 
@@ -106,6 +108,7 @@ class Session:
         self._stall_detector = StallDetector(now)
         self._heartbeat = Heartbeat(self._answers, self._counters, self._stall_detector, now)
         self.writable = True
+        self.woken = False
         self.closing: str | None = None
 
     def __repr__(self) -> str:
@@ -139,7 +142,7 @@ class Session:
         return (
             open_to_more
             and self._owed_bytes < self._config.max_unacked_bytes
-            and len(self._answers.waiting) + len(self._pending_requests) < MOST_QUEUED
+            and len(self._answers.waiting) + len(self._pending_requests.frames) < MOST_QUEUED
         )
 
     @property
@@ -195,13 +198,14 @@ class Session:
 
     def data_to_send(self) -> list[Answer]:
         """Return what is to be written now, and forget it."""
-        return self._answers.take_ready() if self._answers.ready_bytes else []
+        answers = self._answers
+        return answers.take_ready() if answers.ready_bytes else []
 
     # What happens ------------------------------------------------------------------------------
 
     def receive_data(self, data: Buffer, now: float) -> None:
         """Take bytes from the socket; they may be overwritten afterwards."""
-        if not self.yields:  # else its next turn is due already
+        if not self._slice.is_over or not self.yields:  # else its next turn is due already
             self._slice.begin()
         frames = self._splitter.receive_data(data)
         if self._rejected is not None:
@@ -221,9 +225,10 @@ class Session:
             if answered < len(frames):
                 self._ingest.begin(self._service.memory.level)
                 self._take(frames, answered, now)
-                self._flusher.flush_lone()
+                now += self._flusher.flush_lone()
         if self._splitter.fault is not None and not self._fault_seen:
             self._on_fault(now)
+        self.woken = False
         self.go_on(now)
 
     def end_of_stream(self, now: float) -> None:
@@ -248,7 +253,9 @@ class Session:
                 self._stall_detector.progresses(now)
             if self.closing is not None:
                 return
-            if self._slice.is_over or not self._has_room() or not self._may_take_held():
+            if not held.frames or self._slice.is_over or not self._has_room():
+                break
+            if not self._may_take_held():
                 break
             self._ingest.begin(self._service.memory.level)
             self._take_held(held, now)
@@ -322,10 +329,11 @@ class Session:
         ingest, answers = self._ingest, self._answers
         run = ingest.accept_run(frames, position, dialect)
         if run is not None:
+            outcome, ids, held_bytes = run
             self._stall_detector.produces(now, first=not answers.waiting)
-            answers.add_batches(run.outcome, run.ids, run.cost, now)
+            answers.add_batches(outcome, ids, held_bytes, now)
             self._slice.take()
-            return len(run.ids)
+            return len(ids)
         spread = ingest.accept_spread(frames, position, self._slice.left, dialect)
         if spread is None:
             return 0

@@ -39,6 +39,10 @@ class CircuitBreaker:
     Args:
         policy: its numbers.
         clock: returns the time in seconds.
+
+    Attributes:
+        is_open: whether writes are kept away, or let through on trial only.
+        trips: how often it opened.
     """
 
     def __init__(
@@ -49,7 +53,7 @@ class CircuitBreaker:
         self._policy = policy or BreakerPolicy()
         self._clock = clock
         self._lock = new_lock()
-        self._is_open = False
+        self.is_open = False
         self._failures = 0
         self._successes = 0
         self._changed_at = clock()
@@ -61,34 +65,34 @@ class CircuitBreaker:
     @property
     def state(self) -> CircuitState:
         """Whether writes go through."""
-        if not self._is_open:
+        if not self.is_open:
             return CircuitState.CLOSED
         return CircuitState.OPEN if self.retry_after > 0 else CircuitState.HALF_OPEN
 
     @property
     def retry_after(self) -> float:
         """Seconds until writes go through on trial; 0 when they go through now."""
-        if not self._is_open:
+        if not self.is_open:
             return 0.0
         return max(0.0, self._changed_at + self._policy.reset_timeout - self._clock())
 
     def succeeded(self) -> None:
         """Note that the disk did what it was asked for."""
-        if not self._failures and not self._is_open:
+        if not self._failures and not self.is_open:
             return
         with self._lock:
             if self.state is CircuitState.HALF_OPEN:
                 self._successes += 1
                 if self._successes >= self._policy.success_threshold:
                     self._close()
-            elif not self._is_open:
+            elif not self.is_open:
                 self._failures = 0
 
     def failed(self) -> None:
         """Note that the disk refused."""
         with self._lock:
             now = self._clock()
-            if self._is_open:
+            if self.is_open:
                 # Only on trial it counts: an attempt to bring one topic back, which goes on while
                 # the circuit is open, must not put off the trial for the others.
                 if self.state is CircuitState.HALF_OPEN:
@@ -113,13 +117,13 @@ class CircuitBreaker:
             self._close()
 
     def _open(self, now: float) -> None:
-        if not self._is_open:
+        if not self.is_open:
             self.trips += 1
-        self._is_open = True
+        self.is_open = True
         self._changed_at = now
         self._successes = 0
 
     def _close(self) -> None:
-        self._is_open = False
+        self.is_open = False
         self._failures = self._successes = 0
         self._changed_at = self._clock()

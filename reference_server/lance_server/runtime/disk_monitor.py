@@ -69,7 +69,7 @@ class WatchedStorage(WrapperStorage):
         if self.lost is not None:
             message = f"Nothing was stored: {self.lost}"
             return Refusal(ErrorCode.BACKPRESSURE, message, text=f"I/O error: {self.lost}")
-        if self.breaker.state is not CircuitState.OPEN:
+        if not self.breaker.is_open or self.breaker.state is not CircuitState.OPEN:
             return None
         wait = self.breaker.retry_after
         return Refusal(
@@ -129,7 +129,8 @@ class WatchedStorage(WrapperStorage):
             self._note([error for error in errors if error is not None])
         else:
             self.latency["sync"].observe(self._clock() - begun)
-            self.bytes_written += sum([len(each.data) for each in writes])
+            for _, data, _ in writes:
+                self.bytes_written += len(data)
             self.breaker.succeeded()
         try:
             self._confirm()

@@ -65,8 +65,10 @@ class PwritevStorage(NothingKept):
         """Write to several files, not durably; return what went wrong for each."""
         if _write_each is None:
             return write_in_turn(self, writes)
-        errors = _write_each(writes)
-        return [OSError(each, os.strerror(each)) if each else None for each in errors]
+        numbers = _write_each(writes)
+        if not any(numbers):
+            return [None] * len(numbers)
+        return [OSError(each, os.strerror(each)) if each else None for each in numbers]
 
     def commit(self, writes: Sequence[Write]) -> list[OSError | None]:
         """Write to several files and make them durable; return what went wrong for each."""

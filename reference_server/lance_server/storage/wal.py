@@ -282,8 +282,9 @@ class WalStorage(WrapperStorage):
         self, writes: Sequence[Write], files: Sequence[_File], topics: int
     ) -> list[OSError | None]:
         """Commit to the log, or to the files where it has no room."""
-        length = OVERHEAD + sum([file.overhead for file in files])
-        length += sum([len(data) for _, data, _ in writes])
+        length = OVERHEAD
+        for (_, data, _), (_, _, overhead) in zip(writes, files, strict=True):
+            length += overhead + len(data)
         file = self._take(length)
         if file is None:
             self._note_direct(length, topics)
@@ -308,14 +309,16 @@ class WalStorage(WrapperStorage):
     ) -> list[OSError | None]:
         # Written to its place first, so that what is left to do after the sync is little.
         errors = self.inner.write_each(writes)
-        names = [name for name, _, _ in files]
         if any(errors):
             is_written = [error is None for error in errors]
             writes = list(compress(writes, is_written))
-            names = list(compress(names, is_written))
+            files = list(compress(files, is_written))
             if not writes:
                 return errors
-        file.dirty.update(zip(names, [fd for fd, _, _ in writes], strict=True))
+        names, dirty = list[bytes](), file.dirty
+        for (fd, _, _), (name, _, _) in zip(writes, files, strict=True):
+            names.append(name)
+            dirty[name] = fd
         file.names.update(names)
         try:
             file.append(next(self._number), encode_writes(names, writes))

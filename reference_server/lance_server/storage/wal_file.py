@@ -124,8 +124,10 @@ class WalFile:
         place = HEADER_SIZE + self.position
         assert not self.unsure, "a file whose end is unknown takes no more"
         assert self.position + len(frame) <= self.size, "a frame fits, with an end after it"
+        storage, fd = self._storage, self.fd
         try:
-            self._write(frame, place)
+            storage.write(fd, frame, place)
+            storage.sync(fd)
         except OSError:
             self.unsure = True
             with contextlib.suppress(OSError):

@@ -120,14 +120,12 @@ class MeasuredWays:
             habit = self._habits[name] = _Habit(size, takes_log=size <= limit)
         habit.usual += (size - habit.usual) / _TOPIC_SMOOTHING
         habit.commits += 1
-        if habit.commits > _DWELL and self._is_beyond(habit, limit):
-            habit.takes_log = not habit.takes_log
-            habit.commits = 1
+        if habit.commits > _DWELL:
+            is_beyond = habit.usual > limit if habit.takes_log else habit.usual < limit / 2
+            if is_beyond:  # clearly, so that it does not change with each commit
+                habit.takes_log = not habit.takes_log
+                habit.commits = 1
         return habit.takes_log
-
-    def _is_beyond(self, habit: _Habit, limit: int) -> bool:
-        """Whether a topic's commits are clearly on the other side of the limit."""
-        return habit.usual > limit if habit.takes_log else habit.usual < limit / 2
 
     def forget(self, name: bytes) -> None:
         """Note that a segment was closed."""
@@ -136,23 +134,20 @@ class MeasuredWays:
     def note_log(self, size: int, seconds: float) -> None:
         """Note what an append to the log took."""
         if size <= _SMALL:
-            before = self.sync_seconds
-            self.sync_seconds = _smoothed(before, seconds) if before else seconds
+            before = self.sync_seconds or seconds
+            self.sync_seconds = before + (seconds - before) / _DISK_SMOOTHING
             if self.bytes_per_second:
                 self._set_limit()
 
     def note_files(self, size: int, seconds: float) -> None:
         """Note what a commit to its files took."""
         if size >= _LARGE and seconds > 0:
-            before, rate = self.bytes_per_second, size / seconds
-            self.bytes_per_second = _smoothed(before, rate) if before else rate
+            rate = size / seconds
+            before = self.bytes_per_second or rate
+            self.bytes_per_second = before + (rate - before) / _DISK_SMOOTHING
             if self.sync_seconds:
                 self._set_limit()
 
     def _set_limit(self) -> None:
         worth = int(self.sync_seconds * self.bytes_per_second)
         self.limit = min(max(worth, _LEAST), _MOST)
-
-
-def _smoothed(before: float, seen: float) -> float:
-    return before + (seen - before) / _DISK_SMOOTHING

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from struct import Struct
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self, TypeAlias
 
 from lance_spec._native import accelerator
 from lance_spec.checksum import CRC32C
@@ -30,10 +30,11 @@ _ROW: Final = Struct("<8xLLQQQ8xLL8x")  # of `SidecarEntry` what is known at onc
 _BRIEF: Final = Struct("<8xLL32xLL8x")  # length, records, CRC and flags of a row
 _WHOLE_ROW: Final = Struct("64s")
 _U64: Final = Struct("<Q")
-_ROW_SIZE: Final = _ROW.size
+ROW_SIZE: Final = _ROW.size
+"""Bytes that describe a batch in a `BatchTable`."""
 _SERVER_TIME_AT: Final = 32
 _DURABLE_END_AT: Final = 40
-_CHECKSUM_AT: Final = _ROW_SIZE - 4
+_CHECKSUM_AT: Final = ROW_SIZE - 4
 _first: Final = itemgetter(0)
 
 
@@ -89,7 +90,7 @@ class BatchTable:
         return cls(b"".join(map(encode_row, batches)))
 
     def __len__(self) -> int:
-        return len(self.rows) // _ROW_SIZE
+        return len(self.rows) // ROW_SIZE
 
     def __repr__(self) -> str:
         return f"<BatchTable of {len(self)} batches>"
@@ -106,11 +107,11 @@ class BatchTable:
         count = len(self)
         if not -count <= number < count:
             raise IndexError(number)
-        return BatchMeta._make(_ROW.unpack_from(self.rows, number % count * _ROW_SIZE))
+        return BatchMeta._make(_ROW.unpack_from(self.rows, number % count * ROW_SIZE))
 
     def since(self, first: int) -> Iterator[BatchMeta]:
         """Yield the batches from a number on."""
-        rows = memoryview(self.rows)[first * _ROW_SIZE :]
+        rows = memoryview(self.rows)[first * ROW_SIZE :]
         return map(BatchMeta._make, _ROW.iter_unpack(rows))
 
     def briefly(self) -> Iterator[tuple[int, int, int, int]]:
@@ -121,7 +122,7 @@ class BatchTable:
     def last_ns(self) -> int:
         """The server's time of the last one; there is one."""
         last_ns: int
-        (last_ns,) = _U64.unpack_from(self.rows, len(self.rows) - _ROW_SIZE + _SERVER_TIME_AT)
+        (last_ns,) = _U64.unpack_from(self.rows, len(self.rows) - ROW_SIZE + _SERVER_TIME_AT)
         return last_ns
 
     @property
@@ -147,13 +148,13 @@ class BatchTable:
     @property
     def low_flags(self) -> bytearray:
         """The lowest eight flags of each."""
-        return self.rows[52::_ROW_SIZE]
+        return self.rows[52::ROW_SIZE]
 
     @property
     def digests(self) -> bytes:
         """`BatchMeta.digest` of each, back to back."""
         rows = self.rows
-        if len(rows) == _ROW_SIZE:
+        if len(rows) == ROW_SIZE:
             return bytes(rows[48:52] + rows[8:12] + rows[24:32])
         halves = array("I", bytes(len(rows) // 4))
         halves[0::4] = _column("I", rows, 48)
@@ -178,7 +179,7 @@ class BatchTable:
 def _column(code: str, rows: bytearray, place: int) -> "array[int]":
     """Return a field of each row, as numbers of the size that a type code of `array` says."""
     numbers = array(code, rows)
-    return _swapped(numbers[place // numbers.itemsize :: _ROW_SIZE // numbers.itemsize])
+    return _swapped(numbers[place // numbers.itemsize :: ROW_SIZE // numbers.itemsize])
 
 
 def little_endian(numbers: "array[int]") -> bytes:
@@ -193,16 +194,9 @@ def _swapped(numbers: "array[int]") -> "array[int]":
     return numbers
 
 
-class PrecedingBatch(NamedTuple):
-    """A batch that others may go with.
-
-    Attributes:
-        topic_id: its topic; `ANY_TOPIC` where others may go with it whatever theirs is.
-        batch_id: its id.
-    """
-
-    topic_id: int
-    batch_id: int
+PrecedingBatch: TypeAlias = tuple[int, int]
+"""A batch that others may go with: its topic's number and its own id; `ANY_TOPIC` where others may
+go with it whatever theirs is."""
 
 
 def count_run(
@@ -344,11 +338,11 @@ def _seal_in_python(
     rows: bytearray, start: int, durable_end: int, checksum: Callable[[memoryview], int]
 ) -> None:
     with memoryview(rows) as view:
-        for place in range(0, len(rows), _ROW_SIZE):
+        for place in range(0, len(rows), ROW_SIZE):
             _U64.pack_into(view, place, start)
             _U64.pack_into(view, place + _DURABLE_END_AT, durable_end)
             crc = checksum(view[place : place + _CHECKSUM_AT])
-            view[place + _CHECKSUM_AT : place + _ROW_SIZE] = crc.to_bytes(4, "little")
+            view[place + _CHECKSUM_AT : place + ROW_SIZE] = crc.to_bytes(4, "little")
             start += int.from_bytes(view[place + 8 : place + 12], "little")
 
 

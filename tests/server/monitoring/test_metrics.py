@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,18 @@ def test_metrics_say_what_happened(server: EmbeddedServer) -> None:
     assert values["lance_topic_end_offset"]["orders",] == 16
     assert values["lance_consumer_lag_bytes"]["77", "orders"] == 8
     assert values["lance_io_latency_ns_count"]["sync",] >= 1
+
+
+def test_the_latency_of_a_batch_that_came_alone_has_its_flush(tmp_path: Path) -> None:
+    """It is made durable while its read is taken, and that is most of what its client waits for."""
+    with running(tmp_path, http=ANYWHERE, node_id=3) as server:
+        flusher = server._running.engine.flusher
+        flusher.clock = count(0, 0.0004).__next__
+        with RawClient(server.address) as client:
+            for number in range(1, 50):
+                client.store([b"one"], batch_id=number)
+        assert flusher.lone_flushes > 0
+        assert metrics(server)["lance_ingestion_latency_ns_bucket"]["10000",] == 0
 
 
 def test_what_a_kill_left_is_told(tmp_path: Path) -> None:

@@ -194,17 +194,17 @@ def test_a_disk_is_quick_until_its_flushes_usually_take_too_long() -> None:
     for _ in range(20):
         quick.note(0.0002)
     quick.note(0.003)
-    assert quick
+    assert quick.is_quick
     for _ in range(20):
         quick.note(0.003)
-    assert not quick
+    assert not quick.is_quick
 
 
 def test_one_stall_is_enough() -> None:
     """The event loop is held up by it once, not again."""
     quick = QuickDisk(0.001)
     quick.note(0.020)
-    assert not quick
+    assert not quick.is_quick
 
 
 def test_a_disk_is_quick_again_when_it_has_been_so_for_some_flushes() -> None:
@@ -213,10 +213,10 @@ def test_a_disk_is_quick_again_when_it_has_been_so_for_some_flushes() -> None:
     quick.note(0.020)
     for _ in range(200):
         quick.note(0.0007)
-    assert not quick
+    assert not quick.is_quick
     for _ in range(50):
         quick.note(0.0002)
-    assert quick
+    assert quick.is_quick
 
 
 @given(st.lists(st.floats(0, 0.1), max_size=300))
@@ -224,8 +224,8 @@ def test_who_flushes_changes_seldom(times: list[float]) -> None:
     """A disk that is quick and slow by turns is given back to the loop's thread seldom."""
     quick, began = QuickDisk(0.001), list[int]()
     for number, seconds in enumerate(times):
-        before = bool(quick)
+        before = quick.is_quick
         quick.note(seconds)
-        if quick and not before:
+        if quick.is_quick and not before:
             began.append(number)
     assert all(later - earlier >= 16 for earlier, later in pairwise(began))

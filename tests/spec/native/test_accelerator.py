@@ -284,7 +284,7 @@ some_frames = st.lists(
 def test_runs_are_counted_alike(run: list[frames.Frame], most: int, validates: bool) -> None:
     """The same frames go with the one before them, whatever is odd about any of them."""
     places = [
-        (run, first, most, ingest_runs.PrecedingBatch(topic_id, run[first - 1].batch_id))
+        (run, first, most, (topic_id, run[first - 1].batch_id))
         for first in range(1, len(run))
         for topic_id in (run[first - 1].topic_id, ingest_runs.ANY_TOPIC)
     ]

@@ -17,7 +17,7 @@ from lance_server.log.segments.segment_files import (
     SegmentWriter,
     remove_files,
 )
-from lance_server.log.segments.sidecar import BatchIndex
+from lance_server.log.segments.sidecar import ENTRY_SIZE, BatchIndex
 from lance_server.lwp.refusals import is_disk_full
 from lance_server.storage.contract import StorageBackend, UndecidedError, Write
 
@@ -169,7 +169,8 @@ class ActiveSegment:
 
     def _is_full(self, writer: SegmentWriter, commit_batch: CommitBatch) -> bool:
         size = writer.size + len(commit_batch.data)
-        if writer.batches + len(commit_batch.batches) > _MAX_BATCHES or size > self._segment_size:
+        batches = writer.batches + len(commit_batch.batches.rows) // ENTRY_SIZE
+        if batches > _MAX_BATCHES or size > self._segment_size:
             return True
         retention = self._file.retention
         return retention.max_bytes > 0 and size > segment_limit(retention, self._segment_size)

@@ -192,7 +192,7 @@ class SegmentWriter:
     def advance(self, data: Buffer, batches: BatchTable) -> None:
         """Go on after batches that are durable by now."""
         self.size += len(data)
-        self.batches += len(batches)
+        self.batches += len(batches.rows) // ENTRY_SIZE
         self._last_ns = batches.last_ns
 
     def cut_back(self, *, again: bool) -> None:

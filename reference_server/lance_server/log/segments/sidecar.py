@@ -109,7 +109,7 @@ class BatchIndex:
 
     def extend(self, batches: BatchTable, start: int) -> int:
         """Add batches that were written back to back from ``start`` on; return their records."""
-        if len(batches) <= _FEW:
+        if len(batches.rows) <= _FEW * ENTRY_SIZE:
             return self._add_each(batches, start)
         counts = batches.counts
         bounds = array("Q", accumulate(batches.lengths, initial=start))
