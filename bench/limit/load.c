@@ -61,6 +61,16 @@ static int dial(int port)
     return fd;
 }
 
+/* Say what came instead of an acknowledgement: an ErrorResponse has its reason after the header. */
+static void refuse(const uint8_t *frame, size_t size)
+{
+    uint32_t length;
+    memcpy(&length, frame + 32, 4);
+    length = length < size - HEADER ? length : (uint32_t)(size - HEADER);
+    fprintf(stderr, "an answer that is not an Ack: flags %#x, %.*s\n", frame[5], (int)length, (const char *)frame + HEADER);
+    exit(1);
+}
+
 /* Count acknowledgements; every answer must be one, or say that the server is busy. */
 static uint64_t receive(int fd, uint8_t *buffer, size_t *held)
 {
@@ -73,7 +83,7 @@ static uint64_t receive(int fd, uint8_t *buffer, size_t *held)
         if (buffer[position + 5] == ACK_FLAG)
             acks++;
         else if (buffer[position + 5] != BUSY_FLAG)
-            fprintf(stderr, "an answer that is no Ack: flags %#x\n", buffer[position + 5]), exit(1);
+            refuse(buffer + position, size - position);
     *held = size - position;
     memmove(buffer, buffer + position, *held);
     return acks;
