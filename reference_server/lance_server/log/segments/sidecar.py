@@ -109,19 +109,8 @@ class BatchIndex:
 
     def extend(self, batches: BatchTable, start: int) -> int:
         """Add batches that were written back to back from ``start`` on; return their records."""
-        if len(batches.rows) <= _FEW * ENTRY_SIZE:
-            return self._add_each(batches, start)
-        counts = batches.counts
-        bounds = array("Q", accumulate(batches.lengths, initial=start))
-        self.crcs.extend(batches.crcs)
-        self.kinds += batches.low_flags.translate(_KINDS)
-        self.checked += b"\1" * len(counts)
-        self.counts.extend(counts)
-        self.ends.extend(bounds[1:])
-        self.starts.extend(bounds[:-1])
-        return sum(counts)
-
-    def _add_each(self, batches: BatchTable, start: int) -> int:
+        if len(batches.rows) > _FEW * ENTRY_SIZE:
+            return self._add_columns(batches, start)
         records = 0
         for length, count, crc, flags in batches.briefly():
             self.crcs.append(crc)
@@ -133,6 +122,17 @@ class BatchIndex:
             start += length
             records += count
         return records
+
+    def _add_columns(self, batches: BatchTable, start: int) -> int:
+        counts = batches.counts
+        bounds = array("Q", accumulate(batches.lengths, initial=start))
+        self.crcs.extend(batches.crcs)
+        self.kinds += batches.low_flags.translate(_KINDS)
+        self.checked += b"\1" * len(counts)
+        self.counts.extend(counts)
+        self.ends.extend(bounds[1:])
+        self.starts.extend(bounds[:-1])
+        return sum(counts)
 
     def add(self, entry: SidecarEntry, *, kind: int) -> None:
         """Add a batch read from a sidecar; its data is checked when it is first read."""
