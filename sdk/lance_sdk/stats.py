@@ -90,7 +90,8 @@ class TopicsStats:
         fetches: Fetch requests.
         pushes: batches that the server pushed.
         commits: positions that were committed.
-        server: of the connection.
+        server: of the connections to servers: ``connects`` and bytes of all, the other fields of
+            the one to a server of the URL.
     """
 
     topics: int

@@ -13,6 +13,7 @@ from lance_server.listeners.rustlog.testing import Broker, RustlogPeer, broker
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.testing import FaultyStorage
 from lance_spec.messages.rustlog import CreateTopicRequest, ErrorResponse, FetchResponse, Ping
+from lance_spec.rustlog import json_messages
 
 from .test_requests import commit, fetch, produce
 
@@ -138,29 +139,31 @@ def test_names_of_groups_are_bounded(peer: RustlogPeer) -> None:
     assert peer.ask(commit(1, group="g", topic="t" * 1025)).code == 5
 
 
-def test_large_json_and_small_requests_go_side_by_side(rustlog: Broker, peer: RustlogPeer) -> None:
-    """A million brackets hold up nobody."""
-    payload = (
+def test_large_json_and_small_requests_go_side_by_side(
+    rustlog: Broker, peer: RustlogPeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A million brackets hold up nobody, however long they take."""
+    begun, others_done = threading.Event(), threading.Event()
+    decode = json_messages.decode_request
+
+    def decode_slowly(data: bytes) -> object:
+        begun.set()
+        others_done.wait()
+        return decode(data)
+
+    monkeypatch.setattr(json_messages, "decode_request", decode_slowly)
+    peer.send(
         b'{"Produce":{"topic":"demo","partition":0,"records":[' + b"[]," * 1_000_000 + b"[]]}}"
     )
-    done = threading.Event()
-
-    def ask() -> None:
-        peer.send(payload)
-        peer.receive()
-        done.set()
-
-    thread = threading.Thread(target=ask)
-    thread.start()
-    pings = 0
-    with RustlogPeer(rustlog.address) as other:
-        while not done.is_set() and pings < 20:  # without end they would keep the large one waiting
-            other.send(Ping().encode())
-            other.receive()
-            pings += 1
-    assert done.wait(60)
-    thread.join()
-    assert pings > 3
+    begun.wait()
+    try:
+        with RustlogPeer(rustlog.address) as other:
+            for _ in range(20):
+                other.send(Ping().encode())
+                other.receive()
+    finally:
+        others_done.set()
+    peer.receive()
 
 
 def test_memory_is_shared_by_all(tmp_path: Path) -> None:

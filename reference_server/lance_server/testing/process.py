@@ -1,5 +1,6 @@
 """The server as a process of its own, and waiting for what it does."""
 
+import atexit
 import random
 import signal
 import socket
@@ -13,8 +14,6 @@ from typing import Final
 
 COMMAND: Final = (sys.executable, "-m", "lance_server")
 DEADLINE: Final = 60.0
-_RESERVED: Final[list[socket.socket]] = []
-"""Hold the ports that `free_port` has given away, until this process ends."""
 
 
 def free_port() -> int:
@@ -30,7 +29,7 @@ def free_port() -> int:
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             mark = socket.socket(type=socket.SOCK_DGRAM)
-            _RESERVED.append(mark)
+            atexit.register(mark.close)
             mark.bind(("127.0.0.1", port))
             return port
     raise AssertionError("no port is free")

@@ -23,7 +23,8 @@ class GroupStats:
         commits: recorded, counted by topic.
         failed_commits: not recorded.
         rebalances: changes of its topics.
-        server: of the connection to a server of the URL; other hosts of topics have their own.
+        server: of the connections to servers: ``connects`` and bytes of all, the other fields of
+            the one to a server of the URL.
         coordinator: of the connection to the coordinator.
     """
 

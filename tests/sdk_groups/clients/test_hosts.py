@@ -114,6 +114,21 @@ async def test_the_host_gets_the_token_over_tls(
     assert (asked.seen, named.seen) == ([TOKEN], [TOKEN])
 
 
+async def test_the_host_counts_in_the_stats(
+    reader: Callable[[FakeServer], Any], servers: tuple[FakeServer, FakeServer]
+) -> None:
+    """The record came over the second connection; both are counted, also after the end."""
+    first, host = servers
+    Guarded(first, TOKEN, host)
+    Guarded(host, TOKEN)
+    async with reader(first) as consumer:
+        batch = await consumer.poll(FAR)
+        told = consumer.stats().server
+    assert told.connects == 2
+    assert told.bytes_received > len(batch.data)
+    assert consumer.stats().server.connects == 2
+
+
 async def test_a_host_that_refuses_the_token_is_told(
     reader: Callable[[FakeServer], Any], servers: tuple[FakeServer, FakeServer]
 ) -> None:

@@ -31,7 +31,7 @@ _kept, _fence, _synced, _request = (
     MemberHandler._request,
 )
 _take, _introduce, _lost = MultiFetcher.take, HostFetcher._introduce, TopicFetch.lost
-_found, _begin, _end = MemberReader.found, Group.begin_commit, Group.end_commit
+_place_commits, _begin, _end = MemberReader.place_commits, Group.begin_commit, Group.end_commit
 _sync, _join, _tick, _rebalance = Group.sync, Group.join, Group.tick, Group._rebalance
 _commit, _keep, _was_committed = TopicProgress.commit, GroupService._keep, MemberReader.committed
 
@@ -63,8 +63,8 @@ def _losing(lane: TopicFetch, now: float) -> None:
     _lost(lane, now)
 
 
-def _end_not_committed(reading: MemberReader, places: Any) -> list[Commit]:
-    _found(reading, places)
+def _end_not_committed(reading: MemberReader) -> list[Commit]:
+    reading.submitted(_place_commits(reading))
     return []
 
 
@@ -200,7 +200,7 @@ PLANTED: Final[dict[str, tuple[Callable[[], Any], ...]]] = {
         _patch(TopicFetch, "lost", _losing),
     ),
     "L4: the end is looked for by every owner": (
-        _patch(MemberReader, "found", _end_not_committed),
+        _patch(MemberReader, "place_commits", _end_not_committed),
     ),
     "L5: the earlier topic keeps its claim": (_patch(Group, "drop_earlier", lambda *_: []),),
     "L7: commits get their generation when they are sent": (

@@ -1,6 +1,7 @@
 """The topics of a member, read over a connection to each of their hosts, for tasks."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any, TypeVar
@@ -15,11 +16,14 @@ from lance_sdk.groups._member.reader_parts import (
     build_reader,
     end_calls,
     host_session,
+    reader_stats,
     records_event,
+    traffic,
 )
 from lance_sdk.groups._protocol.host_fetcher import HostFetcher
 from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher, end_told
 from lance_sdk.offsets.contract import TopicIdentity
+from lance_sdk.stats import ClientStats
 from lance_sdk.types import RecordBatch
 from lance_sdk.url import URL
 from lance_spec.bodies import TopicInfo
@@ -39,6 +43,9 @@ class AsyncTopicReader(AsyncClient):
         self._core, self._topics = build_reader(server, options)
         AsyncLifecycle.__init__(self, self._core)
         self._caller = self._core.caller
+        self._sessions: dict[HostFetcher, Session] = {}
+        self._past: Counter[str] = Counter()
+        """Traffic of hosts that have no topics any more."""
         self._hosts: dict[HostFetcher, Any] = {}
         """By host that was named for topics, what drives the session with it."""
 
@@ -60,6 +67,12 @@ class AsyncTopicReader(AsyncClient):
         with self._driver.lock:
             return work(self._topics)
 
+    def stats(self) -> ClientStats:
+        """Return the counters of all connections, and the state of the one to the URL's server."""
+        with self._driver.lock:
+            hosts = sum(map(traffic, self._sessions.values()), self._past)
+            return reader_stats(self._core, hosts)
+
     def arm(self, wake: Callable[[], object], armed: object) -> object:
         """Have ``wake`` called when there is something new; return what was armed."""
         with self._driver.lock:
@@ -76,13 +89,14 @@ class AsyncTopicReader(AsyncClient):
         """Connect to hosts that were named for topics, and leave those that have none left."""
         for host in unused:
             if host in self._hosts:
+                self._past += traffic(self._sessions.pop(host))
                 self._hosts.pop(host).let_go(0.0)
         for host in named:
             session = host_session(self._core, host, monotonic())
             driver = self._drive(session)
             driver.lock = self._driver.lock
             driver.start()
-            self._hosts[host] = driver
+            self._hosts[host], self._sessions[host] = driver, session
         self.wake()
 
     def _drive(self, session: Session) -> Any:

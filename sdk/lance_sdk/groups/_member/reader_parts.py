@@ -1,12 +1,19 @@
 """The parts that read the topics of a member: the same for both APIs."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from lance_sdk._api.consumer_core import as_start, fetch_settings
-from lance_sdk._api.factory import ClientCore, backoff_of, build_client, session_of
+from lance_sdk._api.factory import (
+    ClientCore,
+    backoff_of,
+    build_client,
+    session_of,
+    session_stats,
+)
 from lance_sdk._protocol.consume.fetch_session import FetchSession
 from lance_sdk._protocol.events import Event
 from lance_sdk._protocol.hosts import Endpoint
@@ -17,8 +24,11 @@ from lance_sdk.groups._protocol.host_fetcher import HostFetcher, HostSession, To
 from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher, end_call
 from lance_sdk.hooks import RecordsEvent
 from lance_sdk.offsets.contract import TopicIdentity
+from lance_sdk.stats import ClientStats
 from lance_sdk.types import RecordBatch
 from lance_sdk.url import URL
+
+_TRAFFIC: Final = ("connects", "bytes_sent", "bytes_received")
 
 
 def build_reader(server: URL, options: Mapping[str, Any]) -> tuple[ClientCore, MultiFetcher]:
@@ -74,6 +84,23 @@ def host_session(core: ClientCore, host: HostFetcher, now: float) -> Session:
     host.situation = session.situation
     session.open(now)
     return session
+
+
+def traffic(session: Session) -> Counter[str]:
+    """Return the counters of a session that are added to those of others."""
+    told = session_stats(session)
+    return Counter({name: told[name] for name in _TRAFFIC})
+
+
+def reader_stats(core: ClientCore, hosts: Counter[str]) -> ClientStats:
+    """Return the counters of a reader.
+
+    Args:
+        core: of the reader.
+        hosts: traffic of the sessions with hosts that were named for topics.
+    """
+    own = session_stats(core.session)
+    return ClientStats(**own | {name: own[name] + hosts[name] for name in _TRAFFIC})
 
 
 def records_event(source: str, batch: RecordBatch, end: int | None) -> RecordsEvent:
