@@ -1,5 +1,6 @@
 """What Spark says when a query fails, as the error of this package that is in it."""
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,14 +11,34 @@ from lance_sdk.errors import LanceError
 from lance_sdk.spark import errors as spark_errors
 from lance_sdk.spark.errors import SparkFailed
 
-_OURS: Final = re.compile(r"^[^\S\n]*(?:lance_sdk|lance_spec)[\w.]*\.(\w+): (.*)$", re.MULTILINE)
-"""The last line of a traceback of Python: an exception's class and its text."""
+_OURS: Final = re.compile(
+    r"(?:^|: )[^\S\n]*(?:lance_sdk|lance_spec)[\w.]*\.(\w+): (.*)$", re.MULTILINE
+)
+"""An exception's class and its text: the last line of a traceback of Python, or without one."""
 _ENDS: Final = re.compile(
     r"\s*(?:at [\w.$/]+\(|SQLSTATE|Traceback|During handling|The above|File \"|$)"
 )
 """What does not belong to an exception's text any more."""
-_CALL: Final = "An error occurred while calling "
+_CALLS: Final = (
+    "An error occurred while calling ",
+    "An exception was thrown from the Python worker:",
+)
 _FROM_SPARK: Final = ("pyspark.", "py4j.")
+_WITHOUT_TRACEBACK: Final = "SPARK_HIDE_TRACEBACK"
+"""What PySpark's worker looks at when it tells Java of an exception, before it ends."""
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """Have a worker of Spark's tell an error of this package without its traceback.
+
+    The first line that a user sees says what went wrong then, and not where in this package.
+    """
+    try:
+        yield
+    except LanceError:
+        os.environ[_WITHOUT_TRACEBACK] = "1"
+        raise
 
 
 @contextmanager
@@ -56,10 +77,10 @@ def own_error(text: str) -> LanceError | None:
 def first_line(error: Exception) -> str:
     """Return the first line of an error's text that says something.
 
-    Where a call of Java's failed, that is the second one.
+    Where a call of Java's or a task of Python's failed, that is the second one.
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if len(lines) > 1 and lines[0].startswith(_CALL):
+    if len(lines) > 1 and lines[0].startswith(_CALLS):
         return lines[1].removeprefix(": ")
     return lines[0] if lines else repr(error)
 

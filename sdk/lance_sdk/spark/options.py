@@ -401,6 +401,20 @@ class Options:
         moment = (self.ending_offsets_by_timestamp or {}).get(topic, self.ending_timestamp)
         return _place(moment, self.ending_offsets, topic, "latest")
 
+    def of_stream(self) -> "Options":
+        """Return the same options for a streaming query.
+
+        Raises:
+            ConfigError: one says where to end.
+        """
+        said = [name for name in _ENDS if getattr(self, name) is not None]
+        if said:
+            raise ConfigError(
+                f"option {NAMES[said[0]]} is for batch queries: a streaming query goes on until it "
+                "is stopped, or with Trigger.AvailableNow to what is there when it starts"
+            )
+        return self
+
     def wants(self, topic: str) -> bool:
         """Whether a topic was asked for."""
         if self.topics_pattern is not None:
@@ -501,6 +515,7 @@ _BY_TOPIC: Final = (
     "starting_offsets_by_timestamp",
     "ending_offsets_by_timestamp",
 )
+_ENDS: Final = ("ending_offsets", "ending_timestamp", "ending_offsets_by_timestamp")
 
 
 def _check_places(options: Options) -> None:

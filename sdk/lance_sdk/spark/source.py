@@ -34,6 +34,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from lance_sdk.errors import ConfigError
+from lance_sdk.spark.failures import plainly
 from lance_sdk.spark.logs.batches import plan
 from lance_sdk.spark.logs.contract import InputSplit
 from lance_sdk.spark.logs.input_partitions import packed
@@ -61,6 +62,7 @@ class LwpDataSource(DataSource):
         spark.read.format("lwp").option("servers", "localhost:1992").option("topic", "orders")
     """
 
+    @plainly()
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
         self._said = {name: options[name] for name in options}
@@ -75,16 +77,19 @@ class LwpDataSource(DataSource):
         """Return the columns of a query that does not say."""
         return table_schema(self._options.chosen_columns, options_of_table(self._said))
 
+    @plainly()
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what reads a batch query."""
         options = self._options_with(schema)
         kind = _PushdownReader if options.pushdown else _BatchReader
         return kind(options, _arrow(schema))
 
+    @plainly()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
         """Return what reads a streaming query."""
-        return _StreamReader(self._options_with(schema), _arrow(schema))
+        return _StreamReader(self._options_with(schema).of_stream(), _arrow(schema))
 
+    @plainly()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return what writes a DataFrame; a log is only ever appended to."""
         from lance_sdk.spark.writing import sinks  # noqa: PLC0415 - only for queries that write
@@ -92,6 +97,7 @@ class LwpDataSource(DataSource):
         options = self._options_with(schema)
         return _Writer(sinks.batch_sink(options, schema.names, overwrite=overwrite))
 
+    @plainly()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802 - Spark's
         """Return what writes a streaming query."""
         from lance_sdk.spark.writing import sinks  # noqa: PLC0415 - only for queries that write
@@ -113,9 +119,10 @@ class LwpDataSource(DataSource):
         of_table = table_options(schema)
         if not of_table and not self._said:
             raise ConfigError(
-                "say where to read: option servers=host:port with topic=NAME, or a path of files. "
-                "A table of Spark's catalog that was created with columns of its own has no "
-                "options: create it without columns, the option columns=A,B chooses them"
+                "say where to read or write: option servers=host:port with topic=NAME, or a path "
+                "of files. A table of Spark's catalog that was created with columns of its own, or "
+                "AS SELECT, has no options: create it without; the option columns=A,B chooses "
+                "columns"
             )
         return Options.parse(of_table | self._said)
 
@@ -127,7 +134,9 @@ def _arrow(schema: StructType) -> pa.Schema:
 
 
 def _read(partition: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    if partition is not None and partition.value is not None:  # no splits: one empty partition
+    if partition is None or partition.value is None:  # no splits: one empty partition
+        return
+    with plainly():
         for split in partition.value:
             label = f"topic {split.topic!r}, offset {split.start} to {split.end}"
             yield from warned(split.read(schema), label)
@@ -143,6 +152,7 @@ class _BatchReader(DataSourceReader):
         self._schema = schema
         self._range = Range()
 
+    @plainly()
     def partitions(self) -> list[InputPartition]:
         options = self._range.narrowed(self._options)
         splits = [] if options is None else plan(open_log(options), options)
@@ -206,21 +216,25 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._progress = StreamOffsets(open_log(self._options), self._options)
         return self._progress
 
+    @plainly()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's
         self._place().stop_at_now()
 
+    @plainly()
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's
         return self._place().initial()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's
         return ReadMaxBytes(self._options.max_bytes_per_trigger)
 
+    @plainly()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's
         return self._place().advance(start, _bytes(limit, self._options))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's
         return None if self._progress is None else self._progress.ends()
 
+    @plainly()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         if start == end:
             return []
@@ -265,9 +279,11 @@ class _Writer(DataSourceArrowWriter):
     def __init__(self, sink: "sinks.Sink") -> None:
         self._sink = sink
 
+    @plainly()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return _Message(self._sink.write(iterator, _task()))
 
+    @plainly()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         self._sink.commit(_told(messages), 0)
 
@@ -279,9 +295,11 @@ class _StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, sink: "sinks.Sink") -> None:
         self._sink = sink
 
+    @plainly()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return _Message(self._sink.write(iterator, _task()))
 
+    @plainly()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
         self._sink.commit(_told(messages), batchId)
 

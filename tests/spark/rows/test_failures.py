@@ -1,10 +1,12 @@
 """The error of this package in what Spark says when a query fails."""
 
+import os
+
 import pytest
 
 from lance_sdk.errors import ConfigError, LanceError
 from lance_sdk.spark.errors import DataDamaged, DataLost, SparkFailed
-from lance_sdk.spark.failures import own_error, own_errors
+from lance_sdk.spark.failures import own_error, own_errors, plainly
 
 TASK = """Job aborted due to stage failure: Task 0 in stage 1.0 failed 3 times, most recent failure:
 org.apache.spark.api.python.PythonException: Traceback (most recent call last):
@@ -42,6 +44,11 @@ lance_sdk.spark.errors.DataLost: topic 'orders' is gone
             DAMAGED,
         ),
         (SOURCE, DataLost, "topic 'orders' is gone"),
+        (
+            "[PYTHON] Failed to plan: lance_sdk.errors.ConfigError: no topic\n SQLSTATE: 38000",
+            ConfigError,
+            "no topic",
+        ),
         ("lance_sdk.errors.ConfigError: no topic\n\tat java.lang.X(X:1)", ConfigError, "no topic"),
     ],
 )
@@ -93,3 +100,17 @@ def test_other_errors_pass_as_they_are(error: Exception) -> None:
     with pytest.raises(type(error)) as caught, own_errors():
         raise error
     assert caught.value is error
+
+
+@pytest.mark.parametrize(
+    ("error", "is_hidden"), [(ConfigError("no topic"), True), (OSError("no disk"), False)]
+)
+def test_only_errors_of_ours_are_told_without_a_traceback(
+    error: Exception, is_hidden: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What else is raised is a fault, and where it is raised helps to find it."""
+    monkeypatch.delenv("SPARK_HIDE_TRACEBACK", raising=False)
+    with pytest.raises(type(error)), plainly():
+        raise error
+    assert ("SPARK_HIDE_TRACEBACK" in os.environ) is is_hidden
+    monkeypatch.delenv("SPARK_HIDE_TRACEBACK", raising=False)

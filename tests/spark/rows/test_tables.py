@@ -48,8 +48,18 @@ def test_other_columns_bring_nothing_along() -> None:
 
 def test_a_table_with_columns_of_its_own_is_told_what_it_lacks() -> None:
     """Spark asks nobody for its columns, so that its options have nowhere to stand."""
-    with pytest.raises(ConfigError, match="create it without columns"):
+    with pytest.raises(ConfigError, match="create it without; the option columns"):
         LwpDataSource({}).reader(table_schema(["value"], None))
+
+
+@pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"])
+def test_a_streaming_query_is_not_told_where_to_end(name: str) -> None:
+    """It would go on all the same."""
+    text = {"endingOffsets": "latest", "endingTimestamp": "5"}.get(name, '{"t": 5}')
+    source = LwpDataSource({"servers": "a:1", "topic": "t", name: text})
+    source.reader(source.schema())
+    with pytest.raises(ConfigError, match=f"option {name} is for batch queries"):
+        source.streamReader(source.schema())
 
 
 def test_a_secret_does_not_go_into_a_table() -> None:

@@ -17,6 +17,7 @@ from lance_sdk.cli import _app
 from lance_sdk.cli.console.exit_codes import ExitCode
 from lance_sdk.errors import ConfigError
 from lance_sdk.spark.errors import DataDamaged
+from lance_sdk.spark.failures import first_line
 from lance_sdk.spark.pipelines import archive, audit, migrate, reindex, replay, report
 from lance_sdk.spark.pipelines.archive_files import relocate
 from lance_server.embedded import EmbeddedServer
@@ -413,6 +414,27 @@ def test_what_fails_in_a_task_is_raised_as_what_it_is(
     ):
         with pytest.raises(DataDamaged, match=r"^[^\n]*do not match their checksum[^\n]*$"):
             work()
+
+
+def first_line_of(work: Callable[[], object]) -> str:
+    """Return the first line of what a program of one's own sees when something fails."""
+    with pytest.raises(Exception, match=r"SQLSTATE|Python worker") as caught:
+        work()
+    return first_line(caught.value)
+
+
+def test_the_first_line_of_an_error_says_what_is_wrong(
+    load: Callable[..., Any], stream: Callable[..., Any], produce: Fill
+) -> None:
+    """When a query is made, planned and read, and in a stream; without a traceback."""
+    produce("orders", 10)
+    for work, told in (
+        (lambda: load("orders", startingOffset="1"), "did you mean 'startingOffsets'?"),
+        (lambda: load("ordesr").count(), "topic 'ordesr' does not exist"),
+        (lambda: load("orders", startingOffsets='{"orders": 3}').count(), "inside a record"),
+        (lambda: stream("ordesr", "copy"), "topic 'ordesr' does not exist"),
+    ):
+        assert told in first_line_of(work)
 
 
 def test_a_condition_that_is_not_sql_is_refused(
