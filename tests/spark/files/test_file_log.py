@@ -439,6 +439,13 @@ def test_a_topic_without_records_is_a_topic(reader: Any, server: EmbeddedServer,
     assert [view.name for view in open_log(Options.parse({"path": data})).look()] == ["empty"]
 
 
+@pytest.mark.parametrize("folder", ["wal", "segments"])
+def test_a_directory_that_a_server_has_just_begun_has_no_topic(tmp_path: Path, folder: str) -> None:
+    """Whichever folder it makes first."""
+    (tmp_path / folder).mkdir()
+    assert open_log(Options.parse({"path": str(tmp_path)})).look() == []
+
+
 def test_a_topic_whose_records_are_all_gone_begins_where_they_ended(
     disk: Any, produce: Fill, data: str, server: EmbeddedServer
 ) -> None:

@@ -317,8 +317,6 @@ class LiveHistory:
 
     def _look(self, answers: bool) -> None:
         """Hold a step up until it was looked at; in the server's own thread look at files."""
-        if not self._port:
-            return  # the first start: there is nothing yet
         if not answers:
             try:
                 self._read_all(path=str(self.data))

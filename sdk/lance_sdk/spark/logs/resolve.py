@@ -7,6 +7,7 @@ from lance_sdk.errors import ConfigError
 from lance_sdk.spark.files.file_log import FileLog
 from lance_sdk.spark.files.segments import SEGMENTS, is_topic
 from lance_sdk.spark.files.storage import Entry, entries, is_folder
+from lance_sdk.spark.files.wal import FOLDER as WAL_FOLDER
 from lance_sdk.spark.logs.contract import Log
 from lance_sdk.spark.options import Options
 from lance_spec.disk.segment_names import LWP_SLOT_SUFFIX, QWP_SLOT_SUFFIX
@@ -117,9 +118,10 @@ def _sort(path: str, topics: list[str], slots: list[str], *, may_be_empty: bool 
 def _children(path: str) -> tuple[list[Entry], bool]:
     """Return the folders that may be topics' or slots, and whether a server has made the path."""
     inside = [entry for entry in entries(path) if entry.is_folder]
-    is_data_directory = any(entry.name == SEGMENTS for entry in inside)
-    if is_data_directory:
+    names = {entry.name for entry in inside}
+    if SEGMENTS in names:
         inside = [e for e in entries(f"{path.rstrip('/')}/{SEGMENTS}") if e.is_folder]
+    is_data_directory = not names.isdisjoint({SEGMENTS, WAL_FOLDER})  # which is made first
     return [entry for entry in inside if not entry.name.startswith(".")], is_data_directory
 
 
