@@ -47,10 +47,9 @@ __all__ = [
 _HEADER: Final = Struct("<12sQQLLLL")
 _ACK: Final = Struct("<12sQ24x")
 _SEALED: Final = Struct("<12sQ12xLLL")  # `_HEADER` without the fields that a Control frame lacks
-_CONTROL_PREFIXES: Final = {
-    each.name: prefixes(each)[Flag.CONTROL] for each in (CRC32C, CRC32_IEEE)
-}
-_ACK_PREFIXES: Final = {each.name: prefixes(each)[Flag.ACK] for each in (CRC32C, CRC32_IEEE)}
+_PREFIXES: Final = {each.name: prefixes(each) for each in (CRC32C, CRC32_IEEE)}
+_CONTROL_PREFIXES: Final = {name: known[Flag.CONTROL] for name, known in _PREFIXES.items()}
+_ACK_PREFIXES: Final = {name: known[Flag.ACK] for name, known in _PREFIXES.items()}
 _FEW: Final = 16
 """Acknowledgements up to which each is made by itself."""
 _ID_SIZE: Final = 8
@@ -411,7 +410,7 @@ def encode_header(
         struct.error: when a number does not fit its field.
     """
     return _HEADER.pack(
-        prefixes(dialect.checksum)[flags],
+        _PREFIXES[dialect.checksum.name][flags],
         batch_id,
         timestamp_ns,
         record_count,
@@ -463,9 +462,9 @@ def encode_acks(dialect: Dialect, batch_ids: Sequence[int]) -> bytes:
 
 def encode_keepalive(dialect: Dialect) -> bytes:
     """Return a Keepalive frame (LWP section 4.3)."""
-    return _ACK.pack(prefixes(dialect.checksum)[Flag.KEEPALIVE], 0)
+    return _ACK.pack(_PREFIXES[dialect.checksum.name][Flag.KEEPALIVE], 0)
 
 
 def encode_backpressure(dialect: Dialect) -> bytes:
     """Return a Backpressure frame (LWP section 4.4)."""
-    return _ACK.pack(prefixes(dialect.checksum)[Flag.BACKPRESSURE], 0)
+    return _ACK.pack(_PREFIXES[dialect.checksum.name][Flag.BACKPRESSURE], 0)
