@@ -48,7 +48,7 @@ class CommitBatch:
         self.data = bytearray()
         self.batches = BatchTable()
         self.lasting = 0
-        self._digests: dict[int, bytes] = {}
+        self._digests: dict[int, bytes] | None = None
         self._looked_at = 0
         """How many of the batches are among the digests that were looked for."""
         self.outcome: Completion[None] = Completion()
@@ -66,6 +66,8 @@ class CommitBatch:
 
     def find(self, batch_id: int) -> bytes | None:
         """Return the digest of a batch that other connections may repeat, by its id."""
+        if self._digests is None:  # seldom: something is sent again while it is stored
+            self._digests = {}
         for batch in self.batches.since(self._looked_at):
             if is_lasting(batch):
                 self._digests[batch.batch_id] = batch.digest

@@ -307,12 +307,12 @@ class Ingest:
         above = ANY_TOPIC, max(preceding[1], self._highest_id)
         most = min(most, _REMEMBERED - self._recent.count)
         count = count_run(frames, first, most, above, validates=self._validates)
-        run = self._new_batches(frames[first : first + count])
-        count = len(run)
+        hosts = self._topics_of_new(frames[first : first + count])
+        count = len(hosts)
         if count < _LEAST_SPREAD:
             return None
-        batches = BatchTable()
-        outcomes = self._append_each(run, batches)
+        run, batches = frames[first : first + count], BatchTable()
+        outcomes = self._append_each(run, hosts, batches)
         ids, topics = batches.ids, [frame.topic_id for frame in run]
         self._recent.add_together(_SentTogether(batches, ids, topics, outcomes))
         self._highest_id = ids[-1]
@@ -322,14 +322,16 @@ class Ingest:
         self._count(size, batches.counts)
         return AcceptedSpread(ids, outcomes, size + count * FRAME_COST)
 
-    def _new_batches(self, frames: list[Frame]) -> list[Frame]:
-        """Return the frames before the first that `accept` must judge."""
+    def _topics_of_new(self, frames: list[Frame]) -> list[Topic]:
+        """Return the topics of the frames before the first that `accept` must judge."""
         find = self._engine.find if self._security.allows_anonymous else self._permitted
-        for place, frame in enumerate(frames):
+        topics: list[Topic] = []
+        for frame in frames:
             topic = find(frame.topic_id)
             if topic is None or topic.partition.may_know(frame.batch_id):
-                return frames[:place]
-        return frames
+                break
+            topics.append(topic)
+        return topics
 
     def _permitted(self, topic_id: int) -> Topic | None:
         """Return a topic that the client may write to; None is for `accept` to judge."""
@@ -338,15 +340,15 @@ class Ingest:
         except Refusal:
             return None
 
-    def _append_each(self, frames: list[Frame], table: BatchTable) -> list[Completion[None]]:
-        """Store batches of several topics, and note them in a table; return their outcomes."""
+    def _append_each(
+        self, frames: list[Frame], topics: list[Topic], table: BatchTable
+    ) -> list[Completion[None]]:
+        """Store batches, each in its topic, and note them in a table; return their outcomes."""
         engine = self._engine
         now_ns = engine.clock()
         rows = describe_run(frames, now_ns, 0 if self._validates else _UNVERIFIED, table)
         outcomes: list[Completion[None]] = []
-        for frame, row in zip(frames, rows, strict=True):
-            topic = engine.find(frame.topic_id)
-            assert topic is not None, "it was found just before"
+        for frame, topic, row in zip(frames, topics, rows, strict=True):
             partition = topic.partition
             if partition.next_time(now_ns) != now_ns:  # seldom: the clock was set back
                 row = with_server_time(row, engine.now_ns(topic, now_ns))  # noqa: PLW2901

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -11,6 +11,8 @@ _log = logging.getLogger(__name__)
 
 Waiters: TypeAlias = dict[Callable[[], None], None]
 """Who is to be woken, in order, each once."""
+_NOBODY: Final[Waiters] = {}
+"""Stays empty: most outcomes of a flush of many topics have nobody who waits."""
 
 
 class Completion(Generic[T]):
@@ -30,7 +32,7 @@ class Completion(Generic[T]):
         self.done = False
         self.error: Exception | None = None
         self._value: T | None = None
-        self._waiters: Waiters = {}
+        self._waiters = _NOBODY
 
     def __repr__(self) -> str:
         state = "pending" if not self.done else f"failed: {self.error}" if self.error else "done"
@@ -48,11 +50,15 @@ class Completion(Generic[T]):
         if self.done:
             waiter()
         else:
-            self._waiters[waiter] = None
+            self.wake_later(waiter)
 
     def wake_later(self, waiter: Callable[[], None]) -> None:
         """Call ``waiter`` when it is settled, unless it is already."""
-        if not self.done:
+        if self.done:
+            return
+        if self._waiters is _NOBODY:
+            self._waiters = {waiter: None}
+        else:
             self._waiters[waiter] = None
 
     def then(self, convert: Callable[[T], U]) -> "Completion[U]":
@@ -86,7 +92,7 @@ class Completion(Generic[T]):
         assert not self.done, "an outcome is settled once"
         self._value, self.error = value, error
         self.done = True
-        waiters, self._waiters = self._waiters, {}
+        waiters, self._waiters = self._waiters, _NOBODY
         return waiters
 
 
