@@ -21,11 +21,14 @@ from bench.brokers.kafka_server import broker, lacks_broker
 from bench.harness import Rate, Scenario
 from bench.peers import data_directory, server_process
 from bench.scenarios.latency import quantile
+from bench.usage import cpu_of_all
 from lance_sdk import Client, Consumer, Producer
 
 _SIZES = {"100B": 100, "1KiB": 1024}
 _PUBLISHED = {100: 100_000, 1024: 40_000}
 """Records of one run in which Kafka syncs each batch, by their size."""
+_COMPILED = 15
+"""Runs after which the broker's virtual machine has compiled what it does."""
 _CONSUMED = {100: 300_000, 1024: 100_000}
 _SINGLE = 300
 """Records of one run in which each waits for its acknowledgement."""
@@ -156,6 +159,30 @@ def _publishing(
         yield (
             partial(_send, ours, value, 4 * _PUBLISHED[size]),
             partial(theirs, kafka, topic, value, _PUBLISHED[size]),
+        )
+
+
+def _by_processor(publish: Callable[[], float], count: int) -> Rate:
+    """Return what tells how many records a second of processor time publishes."""
+
+    def run() -> float:
+        before = cpu_of_all()
+        publish()
+        return count / (cpu_of_all() - before)
+
+    return run
+
+
+@contextmanager
+def _costing(size: int) -> Iterator[tuple[Rate, Rate]]:
+    """Compare what records cost, which does not depend on the disk, nor on who else is busy."""
+    with server_process() as ours, _served(synced=True) as kafka:
+        value, topic, count = b"x" * size, kafka.create_topic(), _PUBLISHED[size]
+        for _ in range(_COMPILED):
+            _publish(kafka, topic, value, count)
+        yield (
+            _by_processor(partial(_send, ours, value, 4 * count), 4 * count),
+            _by_processor(partial(_publish, kafka, topic, value, count), count),
         )
 
 
@@ -297,6 +324,12 @@ def scenarios() -> Iterator[Scenario]:
                 other=f"{confluent}, acks=all, linger 5 ms; {_WORDS[synced]}",
                 sides=partial(_publishing, _publish, size, synced=synced),
             )
+        yield Scenario(
+            name=f"brokers/kafka-synced-cost-{label}",
+            unit="records, published in a second of processor time of client and server",
+            other=f"{confluent}, acks=all, linger 5 ms; {_WORDS[True]}",
+            sides=partial(_costing, size),
+        )
         yield Scenario(
             name=f"brokers/aiokafka-synced-publish-{label}",
             unit="records/s",
