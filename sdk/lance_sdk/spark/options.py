@@ -58,6 +58,8 @@ _CREATES: Final = "provider"
 _SECRETS: Final = frozenset({"token"})
 PLACES: Final = frozenset({"servers", "path", "paths"})
 """Options that say where a log is, in lower case."""
+TARGETS: Final = PLACES | {"topic", "topics"}
+"""Options by which a query says itself where to write."""
 _IN_TABLES: Final = "option."
 """What options are prefixed with there."""
 _KAFKA: Final = {

@@ -4,8 +4,8 @@ What only some queries need is imported by them: every task of Spark's collects 
 process, which takes the longer the more modules there are.
 """
 
-from collections.abc import Iterator, MutableMapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -39,17 +39,18 @@ from lance_sdk.spark.logs.batches import plan
 from lance_sdk.spark.logs.contract import InputSplit
 from lance_sdk.spark.logs.input_partitions import packed
 from lance_sdk.spark.logs.resolve import open_log
-from lance_sdk.spark.options import PLACES, Options, options_of_table
+from lance_sdk.spark.options import PLACES, TARGETS, Options, options_of_table
 from lance_sdk.spark.pushdown import Range
 from lance_sdk.spark.rows.columns import check_schema
 from lance_sdk.spark.rows.null_times import warned
-from lance_sdk.spark.tables import table_options, table_schema
+from lance_sdk.spark.tables import check_target, table_options, table_schema, times_by_type
 
 if TYPE_CHECKING:
     from lance_sdk.spark.streaming.group_commits import GroupCommits
     from lance_sdk.spark.streaming.streams import StreamOffsets
     from lance_sdk.spark.writing import sinks
 
+_RowRule: TypeAlias = Callable[[pa.RecordBatch], pa.RecordBatch]
 _EVERYTHING = 2**62
 """Bytes: more than any log has."""
 
@@ -95,7 +96,8 @@ class LwpDataSource(DataSource):
         from lance_sdk.spark.writing import sinks  # noqa: PLC0415 - only for queries that write
 
         options = self._options_with(schema)
-        return _Writer(sinks.batch_sink(options, schema.names, overwrite=overwrite))
+        sink = sinks.batch_sink(options, schema.names, overwrite=overwrite)
+        return _Writer(sink, self._row_rules(schema))
 
     @plainly()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802 - Spark's
@@ -103,7 +105,24 @@ class LwpDataSource(DataSource):
         from lance_sdk.spark.writing import sinks  # noqa: PLC0415 - only for queries that write
 
         options = self._options_with(schema)
-        return _StreamWriter(sinks.stream_sink(options, schema.names, overwrite=overwrite))
+        sink = sinks.stream_sink(options, schema.names, overwrite=overwrite)
+        return _StreamWriter(sink, self._row_rules(schema))
+
+    def _row_rules(self, schema: StructType) -> list[_RowRule]:
+        """Return what is done to rows before they are written.
+
+        Raises:
+            ConfigError: it cannot be told where they are to go.
+        """
+        from lance_sdk.spark.rows.encoding import own_times, without_offsets  # noqa: PLC0415 - as above
+
+        found: list[_RowRule] = []
+        if not any(name.lower() in TARGETS for name in self._said):
+            check_target(schema)
+            found.append(without_offsets)
+        if times_by_type(schema):
+            found.append(own_times)
+        return found
 
     def _options_with(self, schema: StructType) -> Options:
         """Return the options, with those that the columns of a table bring along.
@@ -275,13 +294,22 @@ def _told(messages: list[WriterCommitMessage | None]) -> list[Any]:
     return [each.told for each in messages if isinstance(each, _Message)]
 
 
+def _written(
+    sink: "sinks.Sink", rules: Iterable[_RowRule], batches: Iterator[pa.RecordBatch]
+) -> WriterCommitMessage:
+    for rule in rules:
+        batches = map(rule, batches)
+    return _Message(sink.write(batches, _task()))
+
+
 class _Writer(DataSourceArrowWriter):
-    def __init__(self, sink: "sinks.Sink") -> None:
+    def __init__(self, sink: "sinks.Sink", rules: list[_RowRule]) -> None:
         self._sink = sink
+        self._rules = rules
 
     @plainly()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return _Message(self._sink.write(iterator, _task()))
+        return _written(self._sink, self._rules, iterator)
 
     @plainly()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -292,12 +320,13 @@ class _Writer(DataSourceArrowWriter):
 
 
 class _StreamWriter(DataSourceStreamArrowWriter):
-    def __init__(self, sink: "sinks.Sink") -> None:
+    def __init__(self, sink: "sinks.Sink", rules: list[_RowRule]) -> None:
         self._sink = sink
+        self._rules = rules
 
     @plainly()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return _Message(self._sink.write(iterator, _task()))
+        return _written(self._sink, self._rules, iterator)
 
     @plainly()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's

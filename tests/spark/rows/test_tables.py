@@ -2,18 +2,21 @@
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark", reason="pip install 'lance-sdk[spark]'")
 
 from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from lance_sdk.errors import ConfigError
+from lance_sdk.spark.errors import SinkError
 from lance_sdk.spark.options import Options, options_of_table
 from lance_sdk.spark.pushdown import Range
+from lance_sdk.spark.rows.encoding import own_times, without_offsets
 from lance_sdk.spark.source import LwpDataSource
-from lance_sdk.spark.tables import table_options, table_schema
+from lance_sdk.spark.tables import table_options, table_schema, times_by_type
 
 CREATED = {
     "provider": "lwp",
@@ -60,6 +63,60 @@ def test_a_streaming_query_is_not_told_where_to_end(name: str) -> None:
     source.reader(source.schema())
     with pytest.raises(ConfigError, match=f"option {name} is for batch queries"):
         source.streamReader(source.schema())
+
+
+def test_rows_that_were_read_are_not_for_a_table() -> None:
+    """They bring the options of the table that they were read from along."""
+    rows = pa.record_batch({"offset": pa.array([None, 5], pa.int64()), "value": [b"a", b"b"]})
+    with pytest.raises(SinkError, match="were read from a topic"):
+        without_offsets(rows)
+    assert without_offsets(rows[:1]) == rows[:1]
+
+
+def test_a_table_without_offsets_is_not_written_to() -> None:
+    """Nothing would tell rows that were read."""
+    schema = LwpDataSource({**CREATED, "columns": "key,value"}).schema()
+    assert table_options(schema)["topic"] == "t"
+    with pytest.raises(ConfigError, match="without the column offset can only be read"):
+        LwpDataSource({}).writer(schema, False)
+
+
+def test_a_query_that_names_a_topic_may_write_what_was_read() -> None:
+    """It says itself where to."""
+    schema = LwpDataSource({**CREATED, "columns": "key,value"}).schema()
+    assert LwpDataSource({"topic": "u"}).writer(schema, False)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ("type,timestamp,value", True),
+        ("type,ts_ns,value", True),
+        ("timestamp,value", False),
+        ("type,timestamp,time_source,value", False),
+        ("type,value", False),
+    ],
+)
+def test_types_tell_whose_times_are_where_nothing_else_does(columns: str, expected: bool) -> None:
+    """In the columns of the source; the column ``time_source`` tells it itself."""
+    schema = LwpDataSource({"servers": "a:1", "columns": columns}).schema()
+    assert times_by_type(schema) is expected
+    made = StructType([StructField(each.name, each.dataType) for each in schema.fields])
+    assert not times_by_type(made)
+
+
+def test_the_times_of_a_server_are_left_out_by_type() -> None:
+    """Also in a keyed record; a row without a type keeps its time."""
+    rows = pa.record_batch(
+        {
+            "type": pa.array([1, 17, 16, 18, None], pa.int32()),
+            "timestamp": pa.array([5] * 5, pa.timestamp("us", "UTC")),
+            "value": [b"v"] * 5,
+        }
+    )
+    found = own_times(rows)
+    assert found["timestamp"].is_valid().to_pylist() == [False, True, False, True, True]
+    assert found["value"] == rows["value"]
 
 
 def test_a_secret_does_not_go_into_a_table() -> None:

@@ -130,6 +130,42 @@ def test_a_table_is_inserted_into(spark: Any, table: str, reader: Any, at: At) -
     assert rows == [{"key": b"k", "value": b"v"}, {"key": None, "value": b"plain"}]
 
 
+def test_rows_of_one_table_do_not_go_back_into_it_when_they_are_for_another(
+    spark: Any, table: str, produce: Fill, reader: Any, at: At
+) -> None:
+    """Spark does not tell which table is meant, unless the statement names columns."""
+    expected = produce("orders", 10)
+    said = ", ".join(f"{name} '{value}'" for name, value in {**at, "topic": "copy"}.items())
+    spark.sql(f"CREATE TABLE copy_table USING lwp OPTIONS ({said}, createTopic 'true')")
+    try:
+        with pytest.raises(Exception, match="does not tell which table they are for"):
+            spark.sql(f"INSERT INTO copy_table SELECT * FROM {table}")
+        spark.sql(f"INSERT INTO copy_table (key, value) SELECT key, value FROM {table}")
+    finally:
+        spark.sql("DROP TABLE copy_table")
+    assert sorted(reader.values(**at, topic="copy")) == expected
+    assert reader.values(**at, topic="orders") == expected
+
+
+@pytest.mark.parametrize("place", ["server", "files"])
+def test_a_topic_is_copied_as_it_is_read(  # noqa: PLR0917 - fixtures
+    load: Callable[..., Any], reader: Any, at: At, server: EmbeddedServer, spark: Any, place: str
+) -> None:
+    """With the columns that a query has by default: a server's times stay the server's."""
+    with Producer(f"{server.url}/orders", create_topic=True, dialect="specified") as producer:
+        producer.send(b"plain")
+        producer.send(b"keyed", key=b"k")
+        producer.send(b"timed", timestamp=1_767_268_800_123_456_000)
+        producer.send(None, key=b"k")
+    frame = (
+        load("orders") if place == "server" else spark.read.format("lwp").load(str(server.data_dir))
+    )
+    frame.write.format("lwp").options(**at, topic="copy", createTopic="true").mode("append").save()
+    columns = ("type", "key", "raw", "time_source")
+    there, back = (reader.rows(reader.splits(**at, topic=t), *columns) for t in ("orders", "copy"))
+    assert back == there
+
+
 def test_a_table_is_streamed_to_another_topic(  # noqa: PLR0917 - fixtures
     spark: Any, table: str, produce: Fill, reader: Any, at: At, tmp_path: Path
 ) -> None:

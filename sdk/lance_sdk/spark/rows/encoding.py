@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from lance_sdk.errors import ConfigError
 from lance_sdk.spark.errors import SinkError
-from lance_sdk.spark.rows.keyed_columns import KeyedColumns
+from lance_sdk.spark.rows.keyed_columns import TIMED, KeyedColumns
 from lance_sdk.types import KEYED
 from lance_spec.enums import RecordType
 from lance_spec.limits import MAX_RECORD_VALUE, RECORD_HEADER_SIZE
@@ -18,6 +18,7 @@ from lance_spec.limits import MAX_RECORD_VALUE, RECORD_HEADER_SIZE
 _READ: Final = frozenset({"topic", "type", "value", "key", "timestamp", "ts_ns", "time_source"})
 _IGNORED: Final = frozenset({"offset", "size", "segment", "crc_ok", "raw"})
 """Columns that reading gives and writing decides again, so that what was read can be written."""
+_TIMES: Final = frozenset({"timestamp", "ts_ns"})
 _RAW: Final = int(RecordType.RAW_DATA)
 _NULL: Final = int(RecordType.NULL)
 _RESERVED: Final = 0
@@ -60,6 +61,32 @@ def check_columns(names: Sequence[str], topic: str | None) -> None:
         )
     if topic is None and "topic" not in names:
         raise ConfigError("say which topic to write to: option topic=NAME, or a column topic")
+
+
+def without_offsets(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows that are for a table of Spark's catalog; those of a topic are refused.
+
+    Raises:
+        SinkError: a row has an offset.
+    """
+    if batch["offset"].null_count < len(batch):
+        raise SinkError(
+            "the rows were read from a topic, and Spark does not tell which table they are for; "
+            "name the columns to write: INSERT INTO copy (key, value) SELECT key, value FROM orders"
+        )
+    return batch
+
+
+def own_times(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows as they were read without the times that a server gave, as their types tell."""
+    kinds = batch["type"]
+    timed = pc.is_in(kinds, pa.array(TIMED, kinds.type))
+    is_own = pc.or_(timed, pc.is_null(kinds))
+    columns = {
+        name: pc.if_else(is_own, column, pa.scalar(None, column.type)) if name in _TIMES else column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    }
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def frames_of(
