@@ -27,9 +27,9 @@ def _certain(delivery: Any) -> LanceError:
 
 
 @mistake
-def disk_full(_folder: Path) -> None:
+def disk_full(folder: Path) -> None:
     disk = FaultyStorage(MemoryStorage())
-    with running(Path("/data"), storage=disk) as server:
+    with running(folder / "data", storage=disk) as server:
         with Producer(f"{server.url}/orders", create_topic=True) as producer:
             producer.send(b"x").result(5)
         with Producer(f"{server.url}/orders", delivery_timeout=1.0) as producer:
@@ -42,10 +42,10 @@ def disk_full(_folder: Path) -> None:
 
 
 @mistake
-def disk_fails(_folder: Path) -> None:
+def disk_fails(folder: Path) -> None:
     disk = FaultyStorage(MemoryStorage())
     with (
-        running(Path("/data"), storage=disk) as server,
+        running(folder / "data", storage=disk) as server,
         Producer(f"{server.url}/orders", create_topic=True) as producer,
     ):
         producer.send(b"x").result(5)
