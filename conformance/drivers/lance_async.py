@@ -43,7 +43,8 @@ class Driver:
     async def batch(self, request: Json) -> list[Any]:
         """Give records to a producer that makes one batch of them."""
         url, options = self.settings.producer(request)
-        producer = await self.api(options["batch_records"], lambda: AsyncProducer(url, **options))
+        key = url, options["batch_records"]
+        producer = await self.api(key, lambda: AsyncProducer(url, **options))
         return await producer.send_records(records(request))
 
     async def send(self, request: Json) -> Json:

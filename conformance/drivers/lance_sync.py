@@ -42,7 +42,8 @@ class Driver:
     def batch(self, request: Json) -> list[Any]:
         """Give records to a producer that makes one batch of them."""
         url, options = self.settings.producer(request)
-        producer = self.api(options["batch_records"], lambda: Producer(url, **options))
+        key = url, options["batch_records"]
+        producer = self.api(key, lambda: Producer(url, **options))
         return producer.send_records(records(request))
 
     def send(self, request: Json) -> Json:

@@ -167,6 +167,8 @@ class ClientCaseContext(BaseContext):
             await self._ask(server, self._opening)
             server.tickets = 0
             return
+        if op.enough and len(server.read) >= op.enough:
+            return
         answered = len(server.answered)
         try:
             result = await self._ask(server, op)

@@ -44,6 +44,7 @@ class Op:
         want: What may come of it.
         refused_here: The client itself must refuse it, with or without a faulty server.
         optional: A driver that does not support it goes on with the next one.
+        enough: It is left out once so many records have been read; 0 for never.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Op:
     want: Want = Want()
     refused_here: bool = False
     optional: bool = False
+    enough: int = 0
 
     def __str__(self) -> str:
         return self.name
@@ -113,9 +115,13 @@ def subscribe(offset: int = 0, max_bytes: int = 65536, consumer: str = "kit-cons
                             "consumer": consumer})  # fmt: skip
 
 
-def poll() -> Op:
-    """The next records of a subscription; none when none come in time."""
-    return Op("poll")
+def poll(enough: int = 0) -> Op:
+    """The next records of a subscription; none when none come in time.
+
+    Args:
+        enough: It is left out once so many records have been read; 0 for never.
+    """
+    return Op("poll", enough=enough)
 
 
 def commit(offset: int) -> Op:

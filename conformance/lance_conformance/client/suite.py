@@ -10,20 +10,27 @@ from lance_conformance.client.cases import (
     codes,
     disconnect,
     header,
-    interleaving,
     keepalive,
-    kinds,
     misc,
     push,
     reads,
     records,
-    repeated,
     segmentation,
-    timing,
-    values,
-    variation,
 )
 from lance_conformance.client.cases.registry import AREAS, CASES, client_clauses
+from lance_conformance.client.cases.variation import (
+    amounts,
+    errors,
+    faults,
+    flight,
+    following,
+    interleaving,
+    kinds,
+    oddities,
+    repetition,
+    waiting,
+    widths,
+)
 from lance_conformance.client.inprocess import client_of
 from lance_conformance.client.preflight import preflight
 from lance_conformance.client.process import client_started_by
@@ -37,7 +44,8 @@ from lance_conformance.spec.clauses import Clause
 
 MODULES = (
     header, segmentation, keepalive, acks, records, admin, reads, push, codes, disconnect, misc,
-    variation, interleaving, timing, kinds, values, repeated,
+    amounts, interleaving, waiting, kinds, widths, repetition, faults, flight, errors, following,
+    oddities,
 )  # fmt: skip
 """Named so that importing this module fills the registry."""
 

@@ -13,6 +13,10 @@ from lance_conformance.engine.failures import Blocked, Failure
 from lance_conformance.engine.raw_connection import RawConnection, connect
 from lance_conformance.engine.transcript import Transcript
 
+NO_ANSWER = frozenset({"timeout", "not-closed"})
+"""Reasons of failures in which something is still awaited on an open connection."""
+QUICK = 0.25
+"""Part of a case's usual time in which a target that is not slow serves a fresh connection."""
 TEARDOWN = 2.0
 """Seconds for removing what a case has created; what is left then stays."""
 
@@ -72,6 +76,30 @@ class BaseContext(ABC):
         Raises:
             Failure: It is not answered as it must be.
         """
+
+    async def looked_again(self, failure: Failure) -> Failure:
+        """A failure of an answer that did not come, as certain as it can be made.
+
+        A target that is slow answers late, and answers others late, too. Where a fresh connection
+        is served quickly and the answer does not come in the time of one more, it never will.
+
+        Args:
+            failure: What the case ended with.
+        """
+        number, patience = failure.connection, self.conditions.budget
+        waiting = next((each for each in self._connections if each.number == number), None)
+        if failure.reason not in NO_ANSWER or waiting is None or waiting.closed is not None:
+            return failure
+        self.time.alarm = None
+        self.time.restart(patience * QUICK)
+        try:
+            await self.probe()
+        except Failure:
+            return failure
+        if await waiting.wait(asyncio.get_running_loop().time() + patience):
+            return failure
+        words = f"nothing came in another {patience:.1f} s, while a fresh connection was served"
+        return failure.settled(words)
 
     async def tidy_up(self, *, clean: bool) -> None:
         """Remove what this case has created; it has `TEARDOWN` seconds, and more while it gets on.

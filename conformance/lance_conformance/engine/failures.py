@@ -54,6 +54,21 @@ class Failure(Exception):  # noqa: N818 - a failure of the target, not an error 
             timing=self.timing,
         )
 
+    def settled(self, words: str) -> "Failure":
+        """The same, once it is known that slowness has not caused it.
+
+        Args:
+            words: How it is known.
+        """
+        return type(self)(
+            self.reason,
+            f"{self.message}; {words}",
+            expected=self.expected,
+            received=self.received,
+            connection=self.connection,
+            timing=False,
+        )
+
 
 class Blocked(Failure):
     """The question could not be put: its control failed, so no answer would prove anything."""

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from lance_conformance.client.cases.registry import DEPLOYED, SPECIFIED, add_case
+from lance_conformance.client.cases.registry import DEPLOYED, SPECIFIED, add_case, more
 from lance_conformance.client.checks import Count, Elsewhere, Same
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import fetch, get_topic, list_topics, send
@@ -102,6 +102,17 @@ for name, words, address in (
 # -- forms -----------------------------------------------------------------------------------------
 
 ANY = ("fatal", "retriable", "protocol", "closed")
+UNDEFINED = (0x00, 0x07, 0x0F, 0x14, 0x1F, 0x53, 0x5F, 0x63, 0x6F, 0x70, 0x7F, 0x80, 0xA0, 0xFE)
+FEW = (0x07, 0x7F)
+for code in UNDEFINED:
+    add_case(
+        f"code/undefined-{code:02x}", "17.5/error-ends",
+        f"Error {code:#04x}, which nobody defined, is an error like any other.",
+        ClientCase((get_topic().fails(*ANY), list_topics()),
+                   (on("get", Refuse(code, "Something new"), nth=0),)),
+        dialects=SPECIFIED, quick=False,
+        **more(code, FEW, "code/undefined-07", alike=True),
+    )  # fmt: skip
 FORMS: Mapping[str, tuple[str, bytes]] = {
     "empty": ("without a payload", b""),
     "text": ("that is text", b"Something went wrong"),

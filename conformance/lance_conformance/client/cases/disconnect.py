@@ -1,7 +1,7 @@
 """Connections that end, at every step, and what a client makes of it."""
 
 from lance_conformance.client.cases.header import ACK, FAULTY_ANSWERS, FETCHED, NOT_LATE, TOPICS
-from lance_conformance.client.cases.registry import add_case
+from lance_conformance.client.cases.registry import add_case, more
 from lance_conformance.client.checks import Count
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import flush, send_async
@@ -64,3 +64,14 @@ add_case(
         paired=False,
     ),
 )
+for cut in range(1, 44):
+    for how in WAYS:
+        faulty = FAULTY_ANSWERS[cut % 3]
+        add_case(
+            f"loss/{how}-after-{cut}-{faulty.name}", "17.5/connection-closed",
+            f"When the connection ends ({how.upper()}) after {cut} bytes of {faulty.what}, the "
+            "operation does not wait until its time is over.",
+            ClientCase((faulty.op.safe(*NOT_LATE),),
+                       (on(faulty.trigger, Answer(upto=cut), Close(how)),)),
+            quick=False, **more(cut, (), "loss/fin-before-ack"),
+        )  # fmt: skip

@@ -27,7 +27,8 @@ SIZES = {
 }  # fmt: skip
 
 
-def _goes_out(*pairs: Pair) -> ClientCase:
+def goes_out(*pairs: Pair) -> ClientCase:
+    """Records that are sent as one batch arrive as they are."""
     payload = b"".join(record(value, kind) for kind, value in pairs)
 
     def holds(received: ReceivedFrame) -> str:
@@ -38,7 +39,8 @@ def _goes_out(*pairs: Pair) -> ClientCase:
     return ClientCase((send(*pairs),), checks=(check,), paired=False)
 
 
-def _read(pairs: tuple[Pair, ...], *, max_bytes: int = 1_048_576) -> ClientCase:
+def is_read(pairs: tuple[Pair, ...], *, max_bytes: int = 1_048_576) -> ClientCase:
+    """Records that a topic holds are read as they are."""
     wanted = [{"type": kind, "value": encoded(value)} for kind, value in pairs]
     return ClientCase(
         (fetch(max_bytes=max_bytes).gives(records=wanted),), records=pairs, paired=False
@@ -60,40 +62,40 @@ def _value(kind: int) -> bytes:
 for kind, name in TYPES.items():
     add_case(
         f"rec/sends-{kind:02x}", "8.1/record", f"A record of type {kind:#04x} ({name}) goes out.",
-        _goes_out((kind, _value(kind))), quick=kind in {0x01, 0x10, 0x80},
+        goes_out((kind, _value(kind))), quick=kind in {0x01, 0x10, 0x80},
     )  # fmt: skip
     add_case(
         f"rec/reads-{kind:02x}", "17.2/decoder", f"A record of type {kind:#04x} ({name}) is read.",
-        _read(((kind, _value(kind)), (1, b"next"))), quick=kind in {0x01, 0x10, 0x80},
+        is_read(((kind, _value(kind)), (1, b"next"))), quick=kind in {0x01, 0x10, 0x80},
     )  # fmt: skip
 for slug, (value, words) in SIZES.items():
     add_case(
         f"rec/sends-{slug}", "8.1/record", f"A record of {words} goes out.",
-        _goes_out((1, value), (1, b"next")),
+        goes_out((1, value), (1, b"next")),
     )  # fmt: skip
     add_case(
         f"rec/reads-{slug}", "17.2/decoder", f"A record of {words} is read.",
-        _read(((1, value), (1, b"next"))),
+        is_read(((1, value), (1, b"next"))),
     )  # fmt: skip
 add_case(
     "rec/sends-mixed", "8.4/batch", "Records of several types share a batch.",
-    _goes_out((1, b"a"), (2, b"{}"), (0x80, b"c")),
+    goes_out((1, b"a"), (2, b"{}"), (0x80, b"c")),
 )  # fmt: skip
 add_case(
     "rec/reads-mixed", "17.2/decoder", "Records of several types in one answer are read.",
-    _read(((1, b"a"), (2, b"{}"), (0x80, b""), (0x12, VALUES[0x12]))),
+    is_read(((1, b"a"), (2, b"{}"), (0x80, b""), (0x12, VALUES[0x12]))),
 )  # fmt: skip
 add_case(
     "rec/reads-many", "17.2/decoder", "Five hundred records in one answer are read.",
-    _read(tuple((1, b"%d" % n) for n in range(500))),
+    is_read(tuple((1, b"%d" % n) for n in range(500))),
 )  # fmt: skip
 add_case(
     "rec/sends-null", "8.2/null", "A Null record goes out with type 0xFF and length 0.",
-    _goes_out((0xFF, b"")), dialects=SPECIFIED,
+    goes_out((0xFF, b"")), dialects=SPECIFIED,
 )  # fmt: skip
 add_case(
     "rec/reads-null", "8.2/null", "A Null record is read.",
-    _read(((0xFF, b""), (1, b"next"))),
+    is_read(((0xFF, b""), (1, b"next"))),
 )  # fmt: skip
 add_case(
     "rec/reads-undefined-type", "17.2/decoder",
@@ -112,11 +114,11 @@ for slug, kinds, words in (
 OWN = tuple((kind, b"%d" % kind) for kind in range(0x80, 0xFF))
 add_case(
     "rec/sends-application", "8.1/record", "Records of all types from 0x80 to 0xFE go out.",
-    _goes_out(*OWN), quick=False,
+    goes_out(*OWN), quick=False,
 )  # fmt: skip
 add_case(
     "rec/reads-application", "17.2/decoder", "Records of all types from 0x80 to 0xFE are read.",
-    _read(OWN), quick=False,
+    is_read(OWN), quick=False,
 )  # fmt: skip
 for slug, op, words in (
     ("type-zero", send((0x00, b"x")), "A record of the reserved type 0x00"),

@@ -1,7 +1,8 @@
 """The list of cases, filled by the modules of this package."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from functools import cache
+from typing import Any
 
 from lance_conformance.client.case_context import ClientCaseContext
 from lance_conformance.client.cases.families import first_of_its_family
@@ -60,6 +61,7 @@ def add_case(
     quick: bool = True,
     weight: int = 1,
     thorough: bool = False,
+    twin_of: str | None = None,
 ) -> None:
     """Register a case that is data.
 
@@ -72,14 +74,29 @@ def add_case(
         quick: Whether it belongs to the quick profile.
         weight: How many times the usual deadline it gets.
         thorough: Whether only a thorough run asks it.
+        twin_of: The case that it repeats for another value, where no family says so.
     """
 
     async def function(ctx: ClientCaseContext) -> None:
         await ctx.perform(case)
 
     function.__doc__ = title
-    twin = first_of_its_family(case_id)
+    twin = twin_of or first_of_its_family(case_id)
     CASES.case(
         case_id, clause, dialects=dialects, quick=quick, weight=weight, twin_of=twin,
         thorough=thorough,
     )(function)  # fmt: skip
+
+
+def more(value: int, usual: Container[int], first: str, *, alike: bool = False) -> dict[str, Any]:
+    """What makes a case one of thorough runs only, for a value that a usual run does not ask.
+
+    Args:
+        value: The value.
+        usual: Those of a usual run.
+        first: A case of a usual run that asks the same.
+        alike: No mutant tells those of a usual run apart, either.
+    """
+    if value in usual:
+        return {"twin_of": first} if alike else {}
+    return {"thorough": True, "twin_of": first}

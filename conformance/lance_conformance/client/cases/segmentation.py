@@ -1,7 +1,7 @@
 """Right answers, cut and glued in every way that TCP may."""
 
 from lance_conformance.client.cases.header import ACK, FAULTY_ANSWERS, FETCHED, TOPICS
-from lance_conformance.client.cases.registry import add_case
+from lance_conformance.client.cases.registry import add_case, more
 from lance_conformance.client.checks import StaysOn
 from lance_conformance.client.client_case import RECORDS, ClientCase
 from lance_conformance.client.operations import encoded, fetch, list_topics, send
@@ -21,8 +21,11 @@ PLACES = {
     45: "after the first byte of the payload", 60: "between FetchResponse header and data",
     62: "inside a record's length",
 }  # fmt: skip
+LAST = 150
+"""The last byte of a FetchResponse with the records of a case, roughly."""
 
-for place, words in PLACES.items():
+for place in range(1, LAST):
+    words = PLACES.get(place, f"after byte {place}")
     add_case(
         f"piece/cut-at-{place}",
         CLAUSE,
@@ -33,6 +36,7 @@ for place, words in PLACES.items():
             paired=False,
         ),
         quick=place in {1, 44, 60},
+        **more(place, PLACES, "piece/cut-at-1"),
     )
 
 for faulty in FAULTY_ANSWERS:
@@ -89,3 +93,12 @@ add_case(
         paired=False,
     ),
 )
+for size in (1, 2, 3, 7, 11, 44, 45):
+    for faulty in FAULTY_ANSWERS:
+        add_case(
+            f"piece/dribble-{size}-{faulty.name}", CLAUSE,
+            f"{faulty.beginning} that arrives {size} bytes at a time is read like a whole one.",
+            ClientCase((faulty.op, faulty.op), (on(faulty.trigger, Answer(cuts=(-size,)), nth=0),),
+                       paired=False),
+            quick=False, **more(size, (), "piece/dribble-ack"),
+        )  # fmt: skip

@@ -269,7 +269,7 @@ class Client:
         self._on_their_way.discard(batch.ticket)
         if self.rules.worth_another_try(problem):
             batch.refused = problem
-            batch.not_before = self.clock() + self.settings.timeout / 20
+            batch.not_before = self.clock() + self.rules.retry_delay(self.settings.timeout)
             self._follow(problem)
         else:
             batch.problem = problem

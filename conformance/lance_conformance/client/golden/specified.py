@@ -381,6 +381,10 @@ class Specified:
         """Which refusals of a batch may help to wait for."""
         return problem.kind in ("retriable", "redirect")
 
+    def retry_delay(self, timeout: float, /) -> float:
+        """Seconds before a batch that was refused for now is sent again."""
+        return timeout / 20
+
     def reconnects(self) -> bool:
         """A lost connection is made again."""
         return True

@@ -2,6 +2,8 @@
 
 from lance_conformance.client.mutants import (
     deciding,
+    edges,
+    following,
     framing,
     operators,
     outgoing,
@@ -12,6 +14,6 @@ from lance_conformance.client.mutants import (
 from lance_conformance.client.mutants.registry import all_mutants
 
 __all__ = [
-    "all_mutants", "deciding", "framing", "operators", "outgoing", "reading", "requests",
-    "responses",
+    "all_mutants", "deciding", "edges", "following", "framing", "operators", "outgoing", "reading",
+    "requests", "responses",
 ]  # fmt: skip

@@ -30,41 +30,78 @@ HANDFULS = (8, 16, 64, 128)
 Hook = Callable[..., Any]
 
 ASKED: Mapping[str, tuple[str, ...]] = {
-    "magic_ok": ("late/magic-*",),
-    "version_ok": ("late/version-*",),
-    "header_crc_ok": ("late/header-crc-*", "kind/crc-*"),
+    "magic_ok": ("late/magic-*", "head/magic-*"),
+    "version_ok": ("late/version-*", "head/version-*"),
+    "header_crc_ok": ("late/header-crc-*", "kind/crc-*", "head/crc-*"),
     "payload_crc_ok": (
         "late/payload-crc-*",
         "late/fetched-crc-*",
         "large/*-crc-*",
         "kind/payload-crc-*",
+        "large/push-crc-*",
     ),
     "length_ok": ("late/length-*",),
     "check_size": ("late/fetched-size-*", "large/fetched-size-*"),
     "check_next": ("late/fetched-next-*", "large/fetched-next-*"),
-    "acknowledged": ("late/ack-id-*", "wide/ack-bit-*", "many/in-flight-*", "between/old-ack-*"),
+    "acknowledged": (
+        "late/ack-id-*",
+        "wide/ack-bit-*",
+        "many/in-flight-*",
+        "between/old-ack-*",
+        "many/swapped-*",
+        "many/acked-twice-*",
+    ),
     "answers": ("late/another-command-*",),
     "found": ("late/another-topic-*", "wide/another-topic-*"),
     "topic": ("wide/topic-id-*", "wide/topic-of-delete-*", "wide/topic-of-get-*"),
     "next_batch_id": ("many/batches-*",),
-    "fetch": ("wide/offset-*", "wide/topic-of-fetch-*", "wide/fetch-size-*", "wide/subscribe-*"),
-    "retention": ("wide/max-bytes-*", "wide/max-age-*", "wide/topic-of-retention-*"),
-    "commit": ("wide/commit-*", "again/commits-*"),
-    "subscribe": ("wide/subscribe-*", "wide/topic-of-subscribe-*"),
+    "fetch": (
+        "wide/offset-*",
+        "wide/topic-of-fetch-*",
+        "wide/fetch-size-*",
+        "wide/subscribe-*",
+        "large/grows-*",
+    ),
+    "retention": (
+        "wide/max-bytes-*",
+        "wide/max-age-*",
+        "wide/topic-of-retention-*",
+        "wide/limits-*",
+    ),
+    "commit": ("wide/commit-*", "again/commits-*", "follow/commits-*"),
+    "subscribe": ("wide/subscribe-*", "wide/topic-of-subscribe-*", "wide/subscribe-size-*"),
     "limited": ("wide/created-limits-*", "large/create-limited-of-*"),
-    "name": ("large/create-of-*",),
-    "ingest": ("wide/topic-of-send-*", "again/same-*"),
+    "name": ("large/create-of-*", "admin/named-*"),
+    "ingest": ("wide/topic-of-send-*", "again/same-*", "between/two-topics-*"),
     "position": ("wide/next-offset-*", "follow/over-a-gap-*", "again/polls-*"),
     "flushed": ("again/flush*",),
     "readable": ("rec/reads-*",),
     "delay": ("again/losses-*", "again/flush-*", "kind/lost-*"),
     "chain": ("large/sends-*", "many/sends-*"),
     "count": ("many/sends-*",),
-    "records": ("large/reads-*", "many/reads-*", "many/fetches-*", "again/fetch-*"),
-    "topics_of": ("many/topics-*", "again/list-*", "wide/listed-id-*"),
-    "topic_of": ("again/get-*",),
-    "to_send": ("many/in-flight-*",),
+    "records": (
+        "large/reads-*",
+        "many/reads-*",
+        "many/fetches-*",
+        "again/fetch-*",
+        "many/pushes-*",
+        "large/follows-*",
+        "large/grows-*",
+    ),
+    "topics_of": ("many/topics-*", "again/list-*", "wide/listed-id-*", "admin/odd-list-*"),
+    "topic_of": ("again/get-*", "between/asked-in-turn-*", "admin/*"),
+    "to_send": ("many/in-flight-*", "many/lost-in-flight-*"),
     "error": ("many/refused-*",),
+    "is_ours": ("wide/push-topic-*", "follow/another-topic"),
+    "committed": ("wide/commit-ack-*", "follow/commit-ack-*"),
+    "subscribed": ("wide/subscribe-ack-*", "follow/*", "wide/resume-*"),
+    "resumed": ("wide/resume-*", "again/follow-losses-*", "follow/*"),
+    "hello": ("pass/*",),
+    "admitted": ("pass/*",),
+    "kind": ("head/flags-*", "kind/*-backpressure", "slow/*", "between/*-push"),
+    "check_aligned": ("read/count-*",),
+    "body": ("admin/*", "many/topics-0"),
+    "retry_delay": ("code/*-always",),
     "fetched": ("many/fetches-*", "again/fetch-*"),
     "served": ("between/*",),
     "control": ("between/in-turn-*", "between/refused-*", "between/in-flight-*"),
@@ -98,19 +135,20 @@ def _golden(client: Specified, hook: Hook) -> Hook:
     return found
 
 
-def _kept(client: Specified, what: str, first: Any) -> Any:
+def kept(client: Specified, what: str, first: Any) -> Any:
     """What a client remembers; it is made anew for each connect."""
     return vars(client).setdefault(f"kept_{what}", first)
 
 
 def _times(client: Specified, what: object) -> int:
     """How often this was asked, this time with it."""
-    counts: Counter[object] = _kept(client, "counts", Counter())
+    counts: Counter[object] = kept(client, "counts", Counter())
     counts[what] += 1
     return counts[what]
 
 
-def _cut(value: int, bits: int) -> int:
+def cut(value: int, bits: int) -> int:
+    """The low bits of a number."""
     return value & ((1 << bits) - 1)
 
 
@@ -266,8 +304,8 @@ def _cuts_argument(hook: Hook, what: str, at: int, bits: int) -> None:
     """
 
     def replacement(client: Specified, *arguments: int) -> bytes:
-        cut = [_cut(each, bits) if n == at else each for n, each in enumerate(arguments)]
-        payload: bytes = _golden(client, hook)(*cut)
+        sent = [cut(each, bits) if n == at else each for n, each in enumerate(arguments)]
+        payload: bytes = _golden(client, hook)(*sent)
         return payload
 
     register(hook, f"cuts-{what}-to-{bits}", f"Of {what.replace('-', ' ')} {bits} bits are sent.",
@@ -276,7 +314,7 @@ def _cuts_argument(hook: Hook, what: str, at: int, bits: int) -> None:
 
 def _compares(bits: int) -> None:
     def acknowledged(_client: Specified, waiting: Sequence[Batch], frame: Wire) -> Sequence[Batch]:
-        same = [b for b in waiting if _cut(b.batch_id ^ frame.batch_id, bits) == 0]
+        same = [b for b in waiting if cut(b.batch_id ^ frame.batch_id, bits) == 0]
         return same if frame.flags & 0x08 else []
 
     register(Specified.acknowledged, f"compares-{bits}-bits-of-batch-ids",
@@ -285,7 +323,7 @@ def _compares(bits: int) -> None:
 
 def _counts_in(bits: int) -> None:
     def next_batch_id(client: Specified, last: int, /) -> int:
-        return _cut(golden(client).next_batch_id(last), bits) or 1
+        return cut(golden(client).next_batch_id(last), bits) or 1
 
     register(Specified.next_batch_id, f"counts-batches-in-{bits}-bits",
              f"Ids of batches have {bits} bits, and begin again.", next_batch_id)  # fmt: skip
@@ -293,7 +331,7 @@ def _counts_in(bits: int) -> None:
 
 def _compares_topics(bits: int) -> None:
     def found(client: Specified, topic: Body, topic_id: int, /) -> Body:
-        same = _cut(topic["id"] ^ topic_id, bits) == 0
+        same = cut(topic["id"] ^ topic_id, bits) == 0
         return topic if same else golden(client).found(topic, topic_id)
 
     register(Specified.found, f"compares-{bits}-bits-of-topic-ids",
@@ -311,7 +349,7 @@ for _bits in (8, 16, 24, 31, 32, 40, 48, 53):
 for _bits in BITS_32:
     _cuts_argument(Specified.topic, "topic-ids", 0, _bits)
     _compares_topics(_bits)
-for _bits in (4, 8, 12, 16, 24, 31):
+for _bits in (4, 8, 12, 16, 24, 31, 32, 53):
     _cuts_argument(Specified.retention, "max-ages", 1, _bits)
 
 # -- at most so many -------------------------------------------------------------------------------
@@ -406,7 +444,7 @@ def _stale(hook: Hook, what: str) -> None:
     """An answer that is told again although another one came."""
 
     def replacement(client: Specified, *arguments: Any) -> Any:
-        return _kept(client, what, _golden(client, hook)(*arguments))
+        return kept(client, what, _golden(client, hook)(*arguments))
 
     register(hook, f"keeps-{what}", f"What came of {what.replace('-', ' ')} once is told again.",
              replacement)  # fmt: skip
@@ -441,7 +479,7 @@ def _loses_behind(what: str, count: int) -> None:
     def served(client: Specified, frames: Sequence[Wire], /) -> Sequence[Wire]:
         taken = []
         for frame in golden(client).served(frames):
-            row = _kept(client, what, Counter())
+            row = kept(client, what, Counter())
             if frame.flags & FLAGS[what]:
                 row["now"] += 1
             lost = row["now"] > count and not frame.flags & FLAGS[what]
@@ -459,7 +497,7 @@ def _after_requests(count: int) -> None:
     """A client that mixes up what it asked for, once it has asked for several things in turn."""
 
     def control(client: Specified, command: int, payload: bytes, /) -> bytes:
-        seen = _kept(client, "asked", Counter())
+        seen = kept(client, "asked", Counter())
         before, seen["last"] = seen["last"], command
         seen["turns"] += before not in (0, command)
         late = seen["turns"] > count
@@ -474,7 +512,7 @@ def _stops_acks_beside(what: str, count: int) -> None:
     """A client that takes no Ack once so many other answers have come since it began."""
 
     def served(client: Specified, frames: Sequence[Wire], /) -> Sequence[Wire]:
-        seen = _kept(client, f"beside-{what}", Counter())
+        seen = kept(client, f"beside-{what}", Counter())
         taken = []
         for frame in golden(client).served(frames):
             seen["answers"] += frame.flags == 0x40 and frame.batch_id == COMMANDS[what]
@@ -490,7 +528,7 @@ def _stops_acks_beside(what: str, count: int) -> None:
 def _stops_at_old_acks(count: int) -> None:
     def acknowledged(client: Specified, waiting: Sequence[Batch], frame: Wire) -> Sequence[Batch]:
         found = golden(client).acknowledged(waiting, frame)
-        old = _kept(client, "old-acks", Counter())
+        old = kept(client, "old-acks", Counter())
         old["came"] += bool(frame.flags & 0x08) and not found
         return found if old["came"] <= count else []
 
@@ -524,14 +562,14 @@ def _hurries(part: float) -> None:
 def _one_budget(client: Specified, timeout: float, /) -> float:
     """All operations together have the time of one."""
     now = time.monotonic()
-    began: float = _kept(client, "began", now)
+    began: float = kept(client, "began", now)
     return max(0.0, began + timeout - now)
 
 
 def _forgets_its_place(client: Specified, tail: bytes, whole: int, /) -> bytes:
     """What came of a frame is dropped when the rest of it takes its time."""
     now = time.monotonic()
-    since = _kept(client, "since", {"at": now})
+    since = kept(client, "since", {"at": now})
     late, since["at"] = now - since["at"] > SLOW, now
     return b"" if late else golden(client).kept(tail, whole)
 

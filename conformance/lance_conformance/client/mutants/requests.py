@@ -6,21 +6,18 @@ from typing import Any
 
 from lance_conformance.client.golden.specified import Specified
 from lance_conformance.client.golden.values import Batch, Body, Record
-from lance_conformance.client.mutants.operators import BITS, register
+from lance_conformance.client.mutants.operators import BITS, cut, register
 from lance_conformance.client.mutants.registry import golden
 from lance_conformance.server.golden.codec import Wire
 
 ANSWERS = (("subscribe-acks", 0x23, "specified"), ("commit-acks", 0x24, None),
-           ("topics", 0x80, None))  # fmt: skip
+           ("topics", 0x80, None), ("errors", 0xFF, None), ("admissions", 0x09, None),
+           ("catching-up", 0x12, None))  # fmt: skip
 """Answers with their commands, and the one dialect where they come."""
 BITS_32 = (8, 16, 24, 31)
 HIGHEST = 2**32 - 1
 PUSHED = "specified"
 """Where a client subscribes."""
-
-
-def _cut(value: int, bits: int) -> int:
-    return value & ((1 << bits) - 1)
 
 
 def _unchecked_on(what: str, command: int, only: str | None) -> None:
@@ -74,7 +71,7 @@ for _hook, _what, _at in REQUESTS:
         if _what != "question":
             _changed(_hook, f"cuts-topic-ids-of-{_what}-to-{_bits}",
                      f"Of the topic id of a {_what} {_bits} bits are sent.", _at,
-                     partial(_cut, bits=_bits))  # fmt: skip
+                     partial(cut, bits=_bits))  # fmt: skip
     _changed(_hook, f"has-no-topic-0-in-{_what}", f"A {_what} about topic 0 is one about topic 1.",
              _at, lambda number: number or 1)  # fmt: skip
     _changed(_hook, f"has-no-highest-topic-in-{_what}",
@@ -83,27 +80,27 @@ for _hook, _what, _at in REQUESTS:
 for _bits in BITS:
     _changed(Specified.commit, f"cuts-commits-to-{_bits}",
              f"Of an offset that is committed {_bits} bits are sent.", 2,
-             partial(_cut, bits=_bits))  # fmt: skip
+             partial(cut, bits=_bits))  # fmt: skip
 for _bits in (*BITS, 63):
     _changed(Specified.subscribe, f"cuts-subscribe-offsets-to-{_bits}",
              f"Of the offset of a subscription {_bits} bits are sent.", 1,
-             partial(_cut, bits=_bits))  # fmt: skip
+             partial(cut, bits=_bits))  # fmt: skip
     if 31 <= _bits <= 60:
         _changed(Specified.limited, f"cuts-created-ages-to-{_bits}",
                  f"Of the age of a new topic {_bits} bits are sent.", 1,
-                 partial(_cut, bits=_bits))  # fmt: skip
+                 partial(cut, bits=_bits))  # fmt: skip
         _changed(Specified.limited, f"cuts-created-sizes-to-{_bits}",
                  f"Of the size of a new topic {_bits} bits are sent.", 2,
-                 partial(_cut, bits=_bits))  # fmt: skip
+                 partial(cut, bits=_bits))  # fmt: skip
 for _bits in (8, 16):
     _changed(Specified.fetch, f"cuts-fetch-sizes-to-{_bits}",
              f"Of the size of a Fetch {_bits} bits are sent.", 2,
-             partial(_cut, bits=_bits))  # fmt: skip
+             partial(cut, bits=_bits))  # fmt: skip
 
 
 def _tells_next_in(bits: int) -> None:
     def position(client: Specified, offset: int, whole: int, next_offset: int, /) -> int:
-        return _cut(golden(client).position(offset, whole, next_offset), bits)
+        return cut(golden(client).position(offset, whole, next_offset), bits)
 
     register(Specified.position, f"tells-next-offsets-in-{bits}-bits",
              f"Of the next offset {bits} bits are told.", position)  # fmt: skip
@@ -171,7 +168,7 @@ register(Specified.flushed, "flushes-once",
 def _tells_ids_in(bits: int) -> None:
     def topics_of(client: Specified, body: Body, /) -> list[Body]:
         found = golden(client).topics_of(body)
-        return [{**topic, "id": _cut(topic["id"], bits)} for topic in found]
+        return [{**topic, "id": cut(topic["id"], bits)} for topic in found]
 
     register(Specified.topics_of, f"lists-ids-of-{bits}-bits",
              f"Of topic ids in a list {bits} bits are told.", topics_of)  # fmt: skip

@@ -116,9 +116,9 @@ class Model:
         return fetch_payload(start, data[: boundaries(data)[-1]] or data)
 
     def pushes(self, topic: int, start: int, max_bytes: int) -> Iterator[Frame]:
-        """What a subscription brings from an offset to the end of the log."""
+        """What a subscription brings from an offset to the end; nothing of no bytes at a time."""
         start = max(start, self.base)
-        while start < self.end:
+        while max_bytes and start < self.end:
             data = self.log[start - self.base :][:max_bytes]
             data = data[: boundaries(data)[-1]] or data
             yield push(start, data, topic)
@@ -226,6 +226,7 @@ def _subscribe(model: Model, payload: bytes) -> list[Frame]:
     if topic_id not in model.topics:
         return [model.error(0x10, "Topic not found")]
     start = model.committed.get(consumer, 0) if start == 0 else min(start, model.end)
+    start = max(start, model.base)
     begun = control(SUBSCRIBE_ACK, struct.pack("<QQ", consumer, start))
     pushed = [] if model.dialect.name == "deployed" else model.pushes(topic_id, start, max_bytes)
     return [begun, *pushed]

@@ -2,7 +2,7 @@
 
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +10,13 @@ from lance_conformance.client.scripted.model import Model, fetch_payload
 from lance_conformance.client.scripted.script import (
     BATCH,
     ELSEWHERE,
+    HERE,
     Answer,
     Change,
     Other,
     Plus,
     Refuse,
+    Swapped,
     Xor,
 )
 from lance_conformance.dialect import Dialect
@@ -33,10 +35,21 @@ def encode(step: Answer, right: Frame, request: Frame, dialect: Dialect) -> byte
         request: The frame it answers.
         dialect: The dialect in force.
     """
-    payload = _payload(step, right.payload, request)
-    frame = replace(right, payload=payload)
-    changes = {name: _value(name, frame, how, dialect) for name, how in step.header.items()}
+    payload = _flipped(_payload(step, right.payload, request), step.flipped)
+    return faulty(replace(right, payload=payload), step.header, dialect)
+
+
+def faulty(frame: Frame, header: Mapping[str, Change], dialect: Dialect) -> bytes:
+    """The bytes of a frame in which some header fields are replaced."""
+    changes = {name: _value(name, frame, how, dialect) for name, how in header.items()}
     return replace(frame, **changes).encode(dialect.compute)
+
+
+def _flipped(payload: bytes, bits: Sequence[int]) -> bytes:
+    changed = bytearray(payload)
+    for bit in bits:
+        changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
 
 
 def _payload(step: Answer, right: bytes, request: Frame) -> bytes:
@@ -78,6 +91,9 @@ def _value(name: str, frame: Frame, how: Change, dialect: Dialect) -> Any:
     if isinstance(how, Other):
         covered = frame.prefix if name == "header_crc" else frame.payload
         return dialect.other_checksum(covered)
+    if isinstance(how, Swapped):
+        right = _right_value(name, frame, dialect)
+        return int.from_bytes(right.to_bytes(4, "little"), "big")
     return _changed(_right_value(name, frame, dialect), how)
 
 
@@ -90,18 +106,20 @@ def _right_value(name: str, frame: Frame, dialect: Dialect) -> int:
     return derived[name]() if name in derived else int(getattr(frame, name))
 
 
-def frame_of(step: Refuse, model: Model, batch_id: int, elsewhere: str) -> Frame:
+def frame_of(step: Refuse, model: Model, batch_id: int, here: str, elsewhere: str) -> Frame:
     """The ErrorResponse of a refusal.
 
     Args:
         step: The refusal.
         model: Knows the form.
         batch_id: The batch it is about.
+        here: The address of this server.
         elsewhere: The address of the well-behaved server.
     """
-    stands_for = {BATCH: batch_id, ELSEWHERE: elsewhere}
+    stands_for = {BATCH: batch_id, HERE: here, ELSEWHERE: elsewhere}
     details = {
         name: stands_for.get(value, value) if isinstance(value, str) else value
         for name, value in step.details.items()
     }
-    return model.error(step.code, step.text.replace(ELSEWHERE, elsewhere), details)
+    text = step.text.replace(HERE, here).replace(ELSEWHERE, elsewhere)
+    return model.error(step.code, text, details)

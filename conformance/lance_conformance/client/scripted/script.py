@@ -35,7 +35,12 @@ class Plus:
     number: int
 
 
-Change: TypeAlias = int | bytes | Xor | Other | Plus
+@dataclass(frozen=True, slots=True)
+class Swapped:
+    """A checksum with its bytes in the other order."""
+
+
+Change: TypeAlias = int | bytes | Xor | Other | Plus | Swapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,7 @@ class Answer:
         body: Fields of a JSON payload that are replaced; None removes one.
         fetched: Fields of a FetchResponse header that are replaced.
         data: The data of a FetchResponse instead; its header follows.
+        flipped: Bits of the payload that are inverted, counted from its beginning.
         cuts: Where its bytes are cut into pieces; ``(-n,)`` cuts after every n bytes.
         upto: Only so many of its bytes are sent.
         spread: How long its pieces take together, in parts of the time of an operation.
@@ -60,6 +66,7 @@ class Answer:
     body: Mapping[str, Any] | None = None
     fetched: Mapping[str, Change] | None = None
     data: bytes | None = None
+    flipped: tuple[int, ...] = ()
     cuts: tuple[int, ...] = ()
     upto: int | None = None
     spread: float = 0.0
@@ -69,8 +76,9 @@ class Answer:
     @property
     def right(self) -> bool:
         """Whether the client gets what it asked for."""
-        changed = self.header or self.payload is not None or self.body or self.fetched
-        return self.good or not (changed or self.data is not None or self.upto is not None)
+        whole = self.payload is None and self.data is None and self.upto is None
+        changed = self.header or self.body or self.fetched or self.flipped
+        return self.good or (whole and not changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +105,19 @@ class Refuse:
         code: Of LWP section 12.2.
         text: The sentence; where errors are text, it is all there is.
         details: More for the JSON form; ``BATCH`` stands for the id of the batch in question, and
-            ``ELSEWHERE`` for the address of a second, well-behaved server.
+            ``ELSEWHERE`` for the address of a second, well-behaved server, ``HERE`` for that of
+            this one.
         nth: The batch it is about, counted from 1 on its connection; 0 is the frame at hand.
+        header: Header fields that are replaced.
+        cuts: Where its bytes are cut into pieces, see `Answer`.
     """
 
     code: int
     text: str
     details: Mapping[str, Any] = field(default_factory=dict)
     nth: int = 0
+    header: Mapping[str, Change] = field(default_factory=dict)
+    cuts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +166,7 @@ class Nothing:
 Step: TypeAlias = Answer | Say | AckOf | Refuse | Push | Close | Stall | Pause | Nothing
 BATCH = "$batch"
 ELSEWHERE = "$elsewhere"
+HERE = "$here"
 
 
 @dataclass(frozen=True, slots=True)

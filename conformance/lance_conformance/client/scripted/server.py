@@ -12,7 +12,7 @@ from typing import Literal, cast
 
 from lance_conformance.client.scripted.model import Model, push, trigger_of
 from lance_conformance.client.scripted.received_frame import FrameReader, ReceivedFrame, speaks
-from lance_conformance.client.scripted.responses import encode, frame_of
+from lance_conformance.client.scripted.responses import encode, faulty, frame_of
 from lance_conformance.client.scripted.rules import broken_rules
 from lance_conformance.client.scripted.script import (
     AckOf,
@@ -222,21 +222,24 @@ class ScriptedConnection(asyncio.Protocol):
         if step.hold:
             self._held += data
             return
-        pieces = _pieces(data, step.cuts)
+        self._put_pieces(data, step.cuts, step.spread)
+
+    def _put_pieces(self, data: bytes, cuts: tuple[int, ...], spread: float = 0.0) -> None:
+        pieces = _pieces(data, cuts)
         for piece in pieces:
             self._put(piece)
-            if step.spread:
-                self._put(step.spread * self._server.operation / len(pieces))
-            elif step.cuts:
+            if spread:
+                self._put(spread * self._server.operation / len(pieces))
+            elif cuts:
                 self._put("pause")
 
     def _refuse(self, step: Refuse, received: ReceivedFrame | None) -> None:
         model = self._server.model
         batch = self.batches[step.nth - 1] if step.nth else received
         about = batch.frame.batch_id if batch is not None else 0
-        place = f"127.0.0.1:{self._server.elsewhere}"
-        error = frame_of(step, model, about, place)
-        self._put(error.encode(model.dialect.compute))
+        here, elsewhere = (f"{HOST}:{port}" for port in (self._server.port, self._server.elsewhere))
+        error = frame_of(step, model, about, here, elsewhere)
+        self._put_pieces(faulty(error, step.header, model.dialect), step.cuts)
 
     # -- bytes out ---------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ IN_VAIN = 4
 """Second chances in a row that changed nothing, after which the other cases get none: the target
 does not answer, it is not merely slow."""
 
-WAITING = 16
+WAITING = 24
 """Cases that wait on purpose and go on beside the others."""
 
 OnResult = Callable[[Result], None]
@@ -70,7 +70,8 @@ async def _watched(case: Case, conditions: Conditions, watch: TargetWatch | None
     if watch.gone:
         return watch.not_asked(case)
     watch.begin(case)
-    return await watch.end(await ask(case, conditions, _budget(case, conditions)))
+    budget = _budget(case, conditions)
+    return await watch.end(await ask(case, conditions, budget, certain=True))
 
 
 def _is_asked_again(result: Result, watch: TargetWatch | None) -> bool:
@@ -164,13 +165,16 @@ def skip_reason(case: Case, conditions: Conditions) -> str | None:
     return missing(case.needs, conditions.capabilities)
 
 
-async def ask(case: Case, conditions: Conditions, budget: float) -> Result:
+async def ask(
+    case: Case, conditions: Conditions, budget: float, *, certain: bool = False
+) -> Result:
     """Ask one case.
 
     Args:
         case: The case.
         conditions: What it is held to.
         budget: Seconds until its deadline.
+        certain: Whether to look again at an answer that did not come.
     """
     why_not = skip_reason(case, conditions)
     if why_not is not None:
@@ -181,7 +185,7 @@ async def ask(case: Case, conditions: Conditions, budget: float) -> Result:
     passed = False
     try:
         await ctx.prepare()
-        result = await _judged(case, ctx, budget)
+        result = await _judged(case, ctx, budget, certain=certain)
         passed = result.verdict is Verdict.PASS
     finally:
         ctx.time.alarm = None
@@ -189,7 +193,7 @@ async def ask(case: Case, conditions: Conditions, budget: float) -> Result:
     return replace(result, seconds=clock() - began, transcript=ctx.transcript)
 
 
-async def _judged(case: Case, ctx: BaseContext, budget: float) -> Result:
+async def _judged(case: Case, ctx: BaseContext, budget: float, *, certain: bool) -> Result:
     try:
         async with asyncio.timeout_at(ctx.deadline + ctx.time.grace) as ctx.time.alarm:
             await ctx.begin()
@@ -197,7 +201,8 @@ async def _judged(case: Case, ctx: BaseContext, budget: float) -> Result:
     except Blocked as failure:
         return _result(case, Verdict.BLOCKED, failure)
     except Failure as failure:
-        return _result(case, broken(case.level), failure)
+        found = await ctx.looked_again(failure) if certain and failure.timing else failure
+        return _result(case, broken(case.level), found)
     except NotApplicable as reason:
         return Result(case, Verdict.SKIP, reason="not-applicable", message=str(reason))
     except TimeoutError:

@@ -20,6 +20,8 @@ BEFORE, AFTER = 80, 60
 USUAL, ALL = 8, 32
 """Walks of a usual run, and of a thorough one."""
 RESTARTS = 3
+WEIGHT = 2
+"""Times of an answer until the first is due; each right one gives the next its time."""
 
 
 def _drawn(rng: Random, length: int) -> list[Step]:
@@ -59,25 +61,25 @@ for _number in range(1, ALL + 1):
     register(
         f"any/decided-{_number}", "5.1/any-order",
         "In any order of requests, each answer is the one that the document gives for the state.",
-        partial(_walked, strict=False, restarts=False), weight=20, thorough=_number > USUAL,
+        partial(_walked, strict=False, restarts=False), weight=WEIGHT, thorough=_number > USUAL,
         twin_of="any/decided-1", dialects=("specified",),
     )  # fmt: skip
     register(
         f"any/registered-{_number}", "5.1/any-order-registered",
         "In any order of requests, each answer is the one that the register gives for the state.",
-        partial(_walked, strict=True, restarts=False), weight=20, thorough=_number > USUAL,
+        partial(_walked, strict=True, restarts=False), weight=WEIGHT, thorough=_number > USUAL,
         twin_of="any/registered-1", dialects=("specified",),
     )  # fmt: skip
 for _number in range(1, RESTARTS + 1):
     register(
         f"any/decided-restart-{_number}", "6.1/restart-any-order",
         "All that was acknowledged before a restart is there afterwards.",
-        partial(_walked, strict=False, restarts=True), weight=20, needs=("restart",),
+        partial(_walked, strict=False, restarts=True), weight=WEIGHT, needs=("restart",),
         twin_of="any/decided-restart-1", dialects=("specified",),
     )  # fmt: skip
     register(
         f"any/registered-restart-{_number}", "6.1/restart-any-order-registered",
         "All that the register says survives a restart is there afterwards.",
-        partial(_walked, strict=True, restarts=True), weight=20, needs=("restart",),
+        partial(_walked, strict=True, restarts=True), weight=WEIGHT, needs=("restart",),
         twin_of="any/registered-restart-1", dialects=("specified",),
     )  # fmt: skip

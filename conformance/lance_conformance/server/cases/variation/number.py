@@ -34,6 +34,8 @@ SYNCED = 6
 FEW = (9, 17, 65)
 SOME = (*FEW, 129, 257)
 MANY = (*SOME, 1025)
+LISTED = 257
+"""Topics that a usual run creates at once."""
 BURST, PACED, ENOUGH = 256, 0.4, 3
 """Keepalives that every server answers at once; seconds after which one that comes later was held
 back on purpose; how many of those show that each is still answered."""
@@ -61,6 +63,19 @@ async def _topics(ctx: CaseContext, count: int) -> None:
     rows = (read_json(reply.payload) or {}).get("topics") or []
     listed = {row.get("id") for row in rows if isinstance(row, dict)}
     missing = ids - listed
+    ctx.check(not missing, "field:topics", f"{len(missing)} of {count} topics are not listed")
+
+
+async def _listed(ctx: CaseContext, count: int) -> None:
+    """They are created in one write and listed."""
+    names = [ctx.name() for _ in range(count)]
+    ctx.side.send(*(create_topic(name) for name in names))
+    for _ in names:
+        await ctx.side.expect(topic_response("5.4/many"))
+    reply = await ctx.side.ask(LIST_TOPICS, ALIVE)
+    rows = (read_json(reply.payload) or {}).get("topics") or []
+    listed = {row.get("name") for row in rows if isinstance(row, dict)}
+    missing = [name for name in names if name not in listed]
     ctx.check(not missing, "field:topics", f"{len(missing)} of {count} topics are not listed")
 
 
@@ -281,20 +296,20 @@ _QUESTIONS: tuple[tuple[str, str, str, Counted, int], ...] = (
     ("consumers", "5.14/by-consumer",
      "{} consumers of a topic have commits of their own.", _consumers, 257),
     ("records", "8.4/packed",
-     "All {} records of a batch are stored in their order.", _records, 257),
+     "All {} records of a batch are stored in their order.", _records, 1025),
     ("in-flight", "10.2/ack-order",
-     "{} batches in flight are acknowledged in order and stored.", _in_flight, 257),
+     "{} batches in flight are acknowledged in order and stored.", _in_flight, 1025),
     ("in-topic", "4.2/all-acked",
      "{} batches from three connections are all stored.", _in_topic, 65),
     ("remembered", "10.4/retry-elsewhere",
-     "Of {} batches the first is known when it comes again.", _remembered, 257),
+     "Of {} batches the first is known when it comes again.", _remembered, 1025),
     ("retried", "10.4/retry",
-     "Of {} batches of a connection the first is known when it comes again.", _retried, 257),
+     "Of {} batches of a connection the first is known when it comes again.", _retried, 1025),
     ("refusals", "12.1/stays", "A connection is served after {} refusals.", _refusals, 257),
     ("fetches", "5.8/repeatable", "{} Fetches in a row bring the same data.", _fetches, 257),
     ("keepalives", "4.3/one-each", "{} Keepalives in a row are answered.", _keepalives, 257),
     ("commands", "5.5/pipelined",
-     "{} commands in one write are answered in order.", _commands, 257),
+     "{} commands in one write are answered in order.", _commands, 1025),
 )  # fmt: skip
 """Name, clause, title, question, and the largest number of a usual run."""
 
@@ -307,6 +322,18 @@ for _name, _clause, _title, _question, _most in _QUESTIONS:
             thorough=_count > _most,
             dialects=("specified",) if _name in ("remembered", "retried") else None,
         )  # fmt: skip
+for _count in (129, 257, 1025):
+    register(
+        f"num/listed-{_count}", "5.4/many", f"{_count} topics are all listed.",
+        partial(_listed, count=_count), weight=2 + _count // SYNCED, thorough=_count != LISTED,
+    )  # fmt: skip
+for _count in (4097, 10_001):
+    register(
+        f"num/remembered-{_count}", "10.4/retry-elsewhere",
+        f"Of {_count} batches the first is known when it comes again.",
+        partial(_remembered, count=_count), weight=2 + _count // 64, thorough=True,
+        dialects=("specified",), twin_of="num/remembered-1025",
+    )  # fmt: skip
 for _count in MANY:
     register(
         f"num/record-count-{_count}", "4.1/record-count",

@@ -7,15 +7,21 @@ from lance_conformance.engine.expectations import closed
 from lance_conformance.server.case_context import CaseContext
 from lance_conformance.server.cases.variation.common import batches, holds, register
 from lance_conformance.server.consumers import subscribe_ack
-from lance_conformance.server.expect import ack, answer, keepalive
+from lance_conformance.server.expect import ack, answer, keepalive, topic_response
 from lance_conformance.wire.consumers import subscribe
-from lance_conformance.wire.control import KEEPALIVE
+from lance_conformance.wire.control import KEEPALIVE, set_retention
 from lance_conformance.wire.frame import HEADER_SIZE, Command, Frame
 
 MUCH, SLOW = 1 << 19, 16 << 20
 """Bytes of a batch, and of all that a slow subscriber misses."""
 SHORT, LONG = 6, 25
 """Seconds: within the 30 s after which a Keepalive is due (LWP section 4.3)."""
+WATCHED = 3
+"""Seconds in which a target has looked at the limits of its topics."""
+AGE, SIZE = 60, 1 << 20
+"""Limits of a topic that it does not reach, in seconds and bytes."""
+EARLY = ("idle", "silent", "in-header", "quiet-subscriber")
+"""Long waits of a usual run, one of each kind: they begin first, and it takes as long."""
 SILENCES = 2
 """Times of an answer in which a target that has more to push does so."""
 LONGER, BEATS = 40, 8
@@ -125,6 +131,26 @@ async def _slow_subscriber(ctx: CaseContext, size: int) -> None:
         sent += got.data
 
 
+async def _within_limits(ctx: CaseContext) -> None:
+    """Its records are neither as old as its limit nor as many bytes, and stay."""
+    topic = await ctx.topic()
+    async with ctx.precondition("setting limits"):
+        await ctx.side.ask(set_retention(topic.id, AGE, SIZE), topic_response("5.10/answer"))
+    payload = b""
+    for _ in range(2):
+        for frame in batches(ctx, topic, 20, SIZE // 200):
+            async with ctx.precondition("storing a batch"):
+                await ctx.side.ask(frame, ack(frame.batch_id))
+            payload += frame.payload
+        await pause(ctx, WATCHED)
+        got = await ctx.fetch(topic, 0, SIZE)
+        told = f"{len(payload)} bytes within the limits must be there, not {len(got.data)}"
+        ctx.check(got.data == payload, "data", told)
+
+
+register("wait/within-limits", "5.10/keeps",
+         f"What is within the limits of a topic is there {WATCHED} s later.", _within_limits,
+         seconds=2 * WATCHED, weight=4)  # fmt: skip
 register("wait/slow-subscriber", "5.12/push-once",
          "A subscriber that does not read for a while misses nothing.",
          partial(_slow_subscriber, size=SLOW), needs=("push",), dialects=("specified",),
@@ -153,4 +179,4 @@ for _seconds in (SHORT, LONG):
         register(f"wait/{_name}-{_seconds}", _clause, _title.format(_seconds),
                  partial(_question, seconds=_seconds), needs=_needs, seconds=_seconds,
                  dialects=("specified",) if _needs else None,
-                 thorough=_late)  # fmt: skip
+                 thorough=_late and _name not in EARLY)  # fmt: skip

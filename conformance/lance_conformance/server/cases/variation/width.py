@@ -169,6 +169,15 @@ async def _time_asked(ctx: CaseContext, time: int) -> None:
     ctx.check(said == len(payload), "field:offset", f"the end is {len(payload)}, not {said}")
 
 
+async def _announced(ctx: CaseContext, bit: int) -> None:
+    """A batch whose announced count differs from its records in one bit only is refused."""
+    topic, payload = await ctx.filled(1, 8)
+    right = ingest(topic.id, ctx.batch(), ctx.values(3))
+    ctx.side.send_faulty(replace(right, record_count=3 ^ 1 << bit), "record_count")
+    await ctx.side.expect(ctx.error(ErrorCode.INVALID_PAYLOAD, cite="4.1/record-count"))
+    await holds(ctx, topic, payload)
+
+
 async def _record_length(ctx: CaseContext, length: int) -> None:
     """The records before it are whole, and it is no length from its own beginning backwards."""
     topic, payload = await ctx.filled(1, 8)
@@ -247,6 +256,9 @@ for _bit in (0, 8, 16, 31, 32, 48, 53, 63):
              f"A batch of one connection whose timestamp differs in bit {_bit} is another one.",
              partial(_times, bit=_bit, elsewhere=False))  # fmt: skip
 for _bit in (8, 16, 24, 31):
+    register(f"width/announced-bit-{_bit}", "4.1/record-count",
+             f"Bit {_bit} of a record count is part of the count.",
+             partial(_announced, bit=_bit), dialects=("specified",))  # fmt: skip
     register(f"width/max-bytes-bit-{_bit}", "5.8/max-bytes",
              f"Max Bytes {1 << _bit} is not nothing.", partial(_max_bytes, bit=_bit))  # fmt: skip
 for _bit in (31, 32, 48, 53, 62, 63):

@@ -35,7 +35,12 @@ ASKED: Mapping[str, tuple[str, ...]] = {
     "payload_crc_ok": ("pos/payload-crc-*", "size/payload-crc-*", "each/payload-crc-*"),
     "announced_ok": ("pos/oversize-*",),
     "chain_ok": ("pos/chain-*", "size/chain-*", "size/trailing-*", "width/record-length-*"),
-    "count_ok": ("pos/record-count-*", "size/record-count-*", "num/record-count-*"),
+    "count_ok": (
+        "pos/record-count-*",
+        "size/record-count-*",
+        "num/record-count-*",
+        "width/announced-bit-*",
+    ),
     "batch_id_ok": ("pos/batch-id-zero-*",),
     "complete": ("size/unfinished-*",),
     "ingest_topic": (
@@ -93,7 +98,7 @@ ASKED: Mapping[str, tuple[str, ...]] = {
     "limit": ("width/max-bytes-*", "size/max-bytes-*", "size/whole-record-*"),
     "counted": ("width/record-count-*",),
     "next_id": ("num/topics-*", "num/created-in-turn-*", "num/partitions-*"),
-    "listed": ("num/topics-*", "rep/list*", "size/list-of-*"),
+    "listed": ("num/topics-*", "num/listed-*", "rep/list*", "size/list-of-*"),
     "commit_kept": ("num/consumers-*", "num/committed-in-turn-*", "num/committed-topics-*"),
     "waits_for_others": ("num/connections-*", "mix/each-its-own-*"),
     "types_ok": ("num/records-*",),

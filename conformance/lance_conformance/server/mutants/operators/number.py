@@ -56,9 +56,6 @@ def _objects(most: int) -> None:
             raise Refused(0x04, f"there are {most} topics already")
         return golden(server).next_id()
 
-    def listed(server: Specified) -> list[Body]:
-        return golden(server).listed()[-most:]
-
     def fetch_topic(server: Specified, topic_id: int, /) -> Topic:
         return golden(server).fetch_topic(
             topic_id - most if topic_id - most in server.memory.topics else topic_id
@@ -75,7 +72,7 @@ def _objects(most: int) -> None:
         return golden(server).consumer_topic(topic_id)
 
     register(Specified.next_id, f"has-{most}-topics", f"There are at most {most} topics.", next_id)
-    register(Specified.listed, f"lists-{most}-topics", f"Only {most} topics are listed.", listed)
+    _lists(most)
     register(
         Specified.fetch_topic,
         f"mixes-up-topics-beyond-{most}",
@@ -94,6 +91,13 @@ def _objects(most: int) -> None:
         f"A connection has at most {most} subscriptions.",
         consumer_topic,
     )
+
+
+def _lists(most: int) -> None:
+    def listed(server: Specified) -> list[Body]:
+        return golden(server).listed()[-most:]
+
+    register(Specified.listed, f"lists-{most}-topics", f"Only {most} topics are listed.", listed)
 
 
 def _records(most: int) -> None:
@@ -296,4 +300,9 @@ for _number in MOST:
         _commits(_number)
     if _number <= MOST_AT_ONCE:
         _backwards(_number)
-_counts(1000)
+for _number in (1000, 1024):
+    _counts(_number)
+    _records(_number)
+    _batches(_number)
+for _number in (100, 128, 256):
+    _lists(_number)

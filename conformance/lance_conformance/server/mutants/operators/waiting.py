@@ -1,13 +1,16 @@
 """Servers that end connections too early."""
 
+from collections.abc import Callable
 from time import monotonic
 
 from lance_conformance.server.golden.specified import Specified
+from lance_conformance.server.golden.state import Topic
 from lance_conformance.server.mutants.operators.common import (
     PACE,
     register,
 )
 from lance_conformance.server.mutants.predicates import register as put_to
+from lance_conformance.server.mutants.registry import golden
 
 
 def _impatient(seconds: float) -> None:
@@ -46,5 +49,24 @@ def _ends_after(seconds: float) -> None:
 
 
 _ends_after(33)
-for _seconds in (3,):
+for _seconds in (3, 10, 20):
     _impatient(_seconds)
+
+
+def _expires(name: str, title: str, expired: Callable[[Topic, float], bool]) -> None:
+    def readable(server: Specified, topic: Topic, /) -> bytes:
+        first: float = server.memory.kept.setdefault(("first", topic.id), monotonic())
+        gone = expired(topic, (monotonic() - first) / PACE)
+        return b"" if gone else golden(server).readable(topic)
+
+    put_to(Specified.readable, name, title, readable, None, ("wait/within-limits",))
+
+
+def _limits(topic: Topic) -> tuple[int, int]:
+    return topic.limits or (0, 0)
+
+
+_expires("takes-ages-for-milliseconds", "Records are kept for as many milliseconds as seconds.",
+         lambda topic, age: 0 < _limits(topic)[0] / 1000 < age)  # fmt: skip
+_expires("takes-sizes-for-records", "A topic that is limited in bytes has a fifth of them.",
+         lambda topic, _: 0 < _limits(topic)[1] / 5 < len(topic.log))  # fmt: skip

@@ -148,6 +148,15 @@ def _cuts_counts(bits: int) -> None:
              f"Of a count only {bits} bits are looked at.", counted, "specified")  # fmt: skip
 
 
+def _cuts_announced(bits: int) -> None:
+    def count_ok(server: Specified, announced: int, payload: bytes, /) -> bool:
+        return golden(server).count_ok(cut(announced, bits), payload)
+
+    register(Specified.count_ok, f"cuts-announced-counts-to-{bits}",
+             f"Of the count of a batch only {bits} bits are looked at.", count_ok,
+             "specified")  # fmt: skip
+
+
 def _in_microseconds(server: Specified, connection: Connection, frame: Wire, /) -> str:
     time, payload = server.memory.batches.get((frame.topic, frame.batch_id), (None, b""))
     if time is not None and time >> 10 == frame.timestamp >> 10 and payload == frame.payload:
@@ -164,6 +173,8 @@ for _bits in (4, 8, 12, 16, 20, 24, 28, 31):
     _cuts_32(_bits)
 for _bits in (7, 8, 16):
     _cuts_counts(_bits)
+for _bits in (8, 16, 24, 31):
+    _cuts_announced(_bits)
 register(Specified.seen, "compares-timestamps-in-microseconds",
          "Of a timestamp the lowest ten bits are not looked at.", _in_microseconds)  # fmt: skip
 for _bits in (31, 32):

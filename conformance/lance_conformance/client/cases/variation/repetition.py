@@ -5,7 +5,7 @@ import struct
 from lance_conformance.client.cases.acks import REFUSAL
 from lance_conformance.client.cases.reads import LOG, ONE, VALUES
 from lance_conformance.client.cases.registry import SPECIFIED, add_case
-from lance_conformance.client.cases.values import told
+from lance_conformance.client.cases.variation.widths import told
 from lance_conformance.client.checks import ConsumerNumbers, Count, Reads, Sent
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import (

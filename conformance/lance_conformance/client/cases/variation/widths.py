@@ -4,7 +4,7 @@ import struct
 from collections.abc import Callable, Mapping
 
 from lance_conformance.client.cases.reads import ALL, LOG, ONE
-from lance_conformance.client.cases.registry import add_case
+from lance_conformance.client.cases.registry import add_case, more
 from lance_conformance.client.checks import OneOf, Sent
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import (
@@ -30,6 +30,10 @@ EITHER: tuple[tuple[Trigger, Trigger], ...] = (("subscribe", "fetch"), ("fetch",
 """What a client does that follows a topic, and what does in its place."""
 BITS = (16, 31, 32, 33, 53, 62, 63)
 BITS_32 = (8, 16, 20)
+MORE_IDS = (*IDS, *(1 << bit for bit in range(1, 32) if 1 << bit not in IDS))
+MORE_BITS = (*BITS, *(bit for bit in range(8, 64) if bit not in BITS))
+MORE_32 = (*BITS_32, *(bit for bit in range(7, 24) if bit not in BITS_32))
+"""The same of a thorough run."""
 
 
 def has_bytes(at: int, value: bytes) -> Callable[[ReceivedFrame], str]:
@@ -69,7 +73,7 @@ ASKING: Mapping[Trigger, tuple[str, Op]] = {
 }
 """Clause and operation by its request, whose payload begins with the topic id."""
 
-for number in IDS:
+for number in MORE_IDS:
     for trigger, (clause, op) in ASKING.items():
         add_case(
             f"wide/topic-of-{trigger}-{number:x}", clause,
@@ -77,14 +81,14 @@ for number in IDS:
             ClientCase((list_topics(), _about(op, number)),
                        checks=(told(trigger, 0, struct.pack("<I", number), f"topic {number:#x}"),),
                        topic_id=number, paired=False),
-            quick=False,
+            quick=False, **more(number, IDS, f"wide/topic-of-{trigger}-80000000"),
         )  # fmt: skip
     add_case(
         f"wide/topic-of-send-{number:x}", "3.2/topic-id",
         f"A batch for topic {number:#x} has it in its header.",
         ClientCase((_about(send(b"one"), number),), checks=(_named(number),), topic_id=number,
                    paired=False),
-        quick=False,
+        quick=False, **more(number, IDS, "wide/topic-of-send-80000000"),
     )  # fmt: skip
     add_case(
         f"wide/topic-of-subscribe-{number:x}", "5.12/request",
@@ -97,14 +101,14 @@ for number in IDS:
             ),
             topic_id=number, paired=False,
         ),
-        quick=False,
+        quick=False, **more(number, IDS, "wide/topic-of-subscribe-80000000"),
     )  # fmt: skip
     add_case(
         f"wide/listed-id-{number:x}", "5.3/answer", f"A list tells the topic id {number:#x}.",
         ClientCase((list_topics().gives(topics=[{"id": number, "name": "it"}]),), (
             on("list", Answer(body={"topics": [{"id": number, "name": "it", "created_at": 1}]},
                               good=True)),)),
-        quick=False,
+        quick=False, **more(number, IDS, "wide/listed-id-80000000"),
     )  # fmt: skip
 
 add_case(
@@ -116,16 +120,16 @@ add_case(
 
 # -- offsets, sizes and limits ---------------------------------------------------------------------
 
-for bit in BITS[:-1]:  # a commit beyond 2^63 may be refused before it is sent
+for bit in sorted(set(MORE_BITS) - {63}):  # a commit beyond 2^63 may be refused before it is sent
     base = 1 << bit
     add_case(
         f"wide/commit-{bit}", "5.14/request", f"A CommitOffset after 2^{bit} has that offset.",
         ClientCase((subscribe(base), poll(), commit(base + ONE)),
                    checks=(told("commit", 12, struct.pack("<Q", base + ONE), f"2^{bit} + {ONE}"),),
                    base=base, paired=False),
-        quick=False,
+        quick=False, **more(bit, BITS, "wide/commit-62"),
     )  # fmt: skip
-for bit in BITS:
+for bit in MORE_BITS:
     base = 1 << bit
     add_case(
         f"wide/subscribe-{bit}", "5.12/request",
@@ -136,16 +140,17 @@ for bit in BITS:
                           f"2^{bit}"),),
             base=base, paired=False,
         ),
-        quick=False,
+        quick=False, **more(bit, BITS, "wide/subscribe-63"),
     )  # fmt: skip
     add_case(
         f"wide/next-offset-{bit}", "17.8/offset",
         f"After records at 2^{bit} the next offset is that after them.",
         ClientCase((fetch(base).gives(records=ALL, next_offset=base + len(LOG)),), base=base,
                    paired=False),
-        quick=False,
+        quick=False, **more(bit, BITS, "wide/next-offset-63"),
     )  # fmt: skip
-for bit in (31, 32, 53, 62):
+LIMIT_BITS = (31, 32, 53, 62)
+for bit in range(63):
     age, size = (1 << bit) + 1, (1 << bit) + 3
     limited = Op("create_topic", {**create_limited().arguments, "max_age_secs": age,
                                   "max_bytes": size})  # fmt: skip
@@ -155,14 +160,14 @@ for bit in (31, 32, 53, 62):
         ClientCase((limited,), checks=(
             told("create-limited", 9, struct.pack("<QQ", age, size), "both limits"),),
             paired=False),
-        quick=False,
+        quick=False, **more(bit, LIMIT_BITS, "wide/created-limits-62"),
     )  # fmt: skip
-for bit in BITS_32:
+for bit in MORE_32:
     most = (1 << bit) + 1
     add_case(
         f"wide/fetch-size-{bit}", "5.8/request", f"A Fetch for 2^{bit} + 1 bytes asks for as many.",
         ClientCase((fetch(0, most),),
                    checks=(told("fetch", 12, struct.pack("<I", most), f"2^{bit} + 1 bytes"),),
                    paired=False),
-        quick=False,
+        quick=False, **more(bit, BITS_32, "wide/fetch-size-16"),
     )  # fmt: skip

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from lance_conformance.client.cases.acks import REFUSAL
 from lance_conformance.client.cases.header import ACK, FAULTY_ANSWERS
 from lance_conformance.client.cases.reads import ALL
-from lance_conformance.client.cases.registry import add_case
+from lance_conformance.client.cases.registry import add_case, more
 from lance_conformance.client.checks import Order
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import (
@@ -24,6 +24,7 @@ from lance_conformance.wire.frame import Flag, Frame
 from lance_conformance.wire.tlv import records
 
 NUMBERS = (1, 9, 65)
+MORE_NUMBERS = (*NUMBERS, 2, 33, 257)
 ROUNDS = (2, 9, 33)
 TIMES = 3
 """Requests whose answers have something before them."""
@@ -31,7 +32,7 @@ TIMES = 3
 Bystander = tuple[str, str, Step]
 
 
-def _bystanders(number: int) -> Mapping[str, Bystander]:
+def bystanders(number: int) -> Mapping[str, Bystander]:
     """Clause, words and step of what may come before an answer, by name."""
     return {
         "keepalive": ("4.3/apart", f"{number} Keepalives", Say(KEEPALIVE, number)),
@@ -45,8 +46,8 @@ def _bystanders(number: int) -> Mapping[str, Bystander]:
     }  # fmt: skip
 
 
-for number in NUMBERS:
-    for name, (clause, words, step) in _bystanders(number).items():
+for number in MORE_NUMBERS:
+    for name, (clause, words, step) in bystanders(number).items():
         for faulty in FAULTY_ANSWERS:
             add_case(
                 f"between/{name}-{number}-{faulty.name}", clause,
@@ -59,7 +60,7 @@ for number in NUMBERS:
                     ),
                     paired=False,
                 ),
-                quick=False,
+                quick=False, **more(number, NUMBERS, f"between/{name}-65-{faulty.name}"),
             )  # fmt: skip
 
 LISTED = list_topics().gives(topics=[TOPIC])

@@ -8,8 +8,8 @@ from lance_conformance.client.cases.acks import REFUSAL
 from lance_conformance.client.cases.admin import asks
 from lance_conformance.client.cases.header import ACK, FETCHED, NOT_LATE, TOPICS, FaultyAnswer
 from lance_conformance.client.cases.reads import ALL, BAD
-from lance_conformance.client.cases.registry import add_case
-from lance_conformance.client.cases.values import told
+from lance_conformance.client.cases.registry import add_case, more
+from lance_conformance.client.cases.variation.widths import told
 from lance_conformance.client.checks import Order, Sent
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import (
@@ -32,18 +32,25 @@ from lance_conformance.wire.tlv import records
 
 LATE = (1, 8, 40)
 """Right answers of a connection before the wrong one."""
+LATER = (*LATE, 2, 3, 16, 100, 250)
+"""The same of a thorough run, as all names in the plural below."""
 SIZES = (130, 300, 1_100, 5_000, 70_000)
 """Bytes of a payload, after the sizes up to which something may be done in another way."""
+MORE_SIZES = (
+    *SIZES, 1, 255, 256, 257, 1_023, 1_024, 4_095, 4_096, 65_535, 65_536, 65_537, 262_145,
+)  # fmt: skip
 BEYOND_BUFFERS = (1_300_000, 9_000_000)
 """Bytes of a payload above limits that are lower than the document's, of 1 and of 8 MiB."""
 BEYOND_LARGEST = (16 << 20) + 6
 NAMES = (65, 129, 255)
 """Bytes of a name."""
 NUMBERS = (9, 17, 65, 129, 257, 1_025)
+MORE_NUMBERS = (*NUMBERS, 2, 33, 100, 500, 2_049, 4_097)
 WIDE = 0x1_0001
 """More records than 16 bits count."""
 HANDFULS = (9, 17, 65, 129)
 """The same where each is a request of its own."""
+MORE_HANDFULS = (*HANDFULS, 2, 33, 257)
 
 # -- late on a connection --------------------------------------------------------------------------
 
@@ -68,7 +75,7 @@ FAULTS: Mapping[str, FaultRow] = {
 """Clause, words, carrier, answer and kinds by name."""
 
 for name, (clause, words, faulty, answer, kinds) in FAULTS.items():
-    for count in LATE:
+    for count in LATER:
         add_case(
             f"late/{name}-{count}",
             clause,
@@ -78,20 +85,24 @@ for name, (clause, words, faulty, answer, kinds) in FAULTS.items():
                 (on(faulty.trigger, answer, nth=count + 1),),
             ),
             quick=False,
+            weight=1 + count // 64,
+            **more(count, LATE, f"late/{name}-{LATE[-1]}"),
         )
 
-for count in LATE:
+for count in LATER:
     add_case(
         f"late/another-topic-{count}", "17.5/invalid-response",
         f"An answer about another topic is an error after {count} that were right.",
         ClientCase((*(get_topic(),) * count, get_topic().fails(*NOT_LATE)),
                    (on("get", Answer(body={"id": 9}), nth=count + 1),)), quick=False,
+        weight=1 + count // 64, **more(count, LATE, "late/another-topic-40"),
     )  # fmt: skip
     add_case(
         f"late/another-command-{count}", "17.5/unexpected",
         f"A Fetch that a TopicResponse answers fails after {count} that were right.",
         ClientCase((fetch().safe(),) * (count + 1),
                    (on("fetch", Answer(header={"batch_id": 0x80}), nth=count + 1),)), quick=False,
+        weight=1 + count // 64, **more(count, LATE, "late/another-command-40"),
     )  # fmt: skip
 
 # -- wide numbers of topics ------------------------------------------------------------------------
@@ -122,7 +133,7 @@ def _goes_out(*values: bytes) -> Sent:
     return Sent("ingest", holds, f"{len(values)} records in {len(payload)} bytes, as given")
 
 
-for size in SIZES:
+for size in MORE_SIZES:
     large = _one_record(size)
     value = large[0][1]
     whole = {"type": 1, "value": encoded(value)}
@@ -131,7 +142,7 @@ for size in SIZES:
         f"A TopicResponse of more than {size} bytes with a wrong payload CRC is not believed.",
         ClientCase((list_topics().safe(),), (
             on("list", Answer(header={"payload_crc": Xor(1)}, body={"notes": "n" * size})),)),
-        quick=False,
+        quick=False, **more(size, SIZES, "large/topics-crc-70000"),
     )  # fmt: skip
     for fault, clause, words, answer, kinds in (
         ("crc", "9.4/checked", "a wrong payload CRC",
@@ -146,16 +157,17 @@ for size in SIZES:
             f"A FetchResponse of more than {size} bytes with {words} is not believed.",
             ClientCase((fetch(max_bytes=1 << 20).safe(*kinds),),
                        (on("fetch", answer, nth=0),), records=large),
-            quick=False,
+            quick=False, **more(size, SIZES, f"large/fetched-{fault}-70000"),
         )  # fmt: skip
     add_case(
         f"large/sends-{size}", "8.4/batch", f"A record of {size} bytes goes out whole.",
         ClientCase((send(value),), checks=(_goes_out(value),), paired=False), quick=False,
+        **more(size, SIZES, "large/sends-70000"),
     )  # fmt: skip
     add_case(
         f"large/reads-{size}", "17.2/decoder", f"A record of {size} bytes is read whole.",
         ClientCase((fetch(max_bytes=1 << 20).gives(records=[whole]),), records=large,
-                   paired=False), quick=False,
+                   paired=False), quick=False, **more(size, SIZES, "large/reads-70000"),
     )  # fmt: skip
 
 for size in BEYOND_BUFFERS:
@@ -188,47 +200,55 @@ def _limits(age: int, size: int) -> Op:
                                 "max_bytes": size})  # fmt: skip
 
 
-for bit in (8, 16, 24, 31, 33, 48, 56):
+ACK_BITS, ID_BITS = (8, 16, 24, 31, 33, 48, 56), (8, 16, 24, 31)
+for bit in range(64):
     add_case(
         f"wide/ack-bit-{bit}", "4.2/batch-id",
         f"A batch is not acknowledged by an Ack whose id differs in bit {bit}.",
         ClientCase((ACK.op.safe(),), (on("ingest", Answer(header={"batch_id": Xor(1 << bit)})),)),
-        quick=False,
+        quick=False, **more(bit, ACK_BITS, "wide/ack-bit-56"),
     )  # fmt: skip
-for bit in (8, 16, 24, 31):
+for bit in range(4, 32):
     add_case(
         f"wide/topic-id-{bit}", "5.5/request",
         f"A topic whose id is 2^{bit} + 7 is asked for as it is.",
         ClientCase((get_topic(), get_topic((1 << bit) + 7).fails()),
                    checks=(asks("get", struct.pack("<I", (1 << bit) + 7), f"2^{bit} + 7",
                                 some=True),), paired=False), quick=False,
+        **more(bit, ID_BITS, "wide/topic-id-31"),
     )  # fmt: skip
     add_case(
         f"wide/another-topic-{bit}", "17.5/invalid-response",
         f"An answer about a topic whose id differs in bit {bit} is an error.",
         ClientCase((get_topic().fails(*NOT_LATE),),
                    (on("get", Answer(body={"id": 7 ^ 1 << bit}), nth=0),)), quick=False,
+        **more(bit, ID_BITS, "wide/another-topic-31"),
     )  # fmt: skip
-for bit in (16, 31, 32, 33, 53, 62, 63):
+OFFSET_BITS, AGE_BITS = (16, 31, 32, 33, 53, 62, 63), (8, 16, 24, 31, 32, 33, 53, 62)
+SIZE_BITS = (8, 16, 24, 31, 32, 33, 53, 62, 63)
+for bit in range(7, 64):
     add_case(
         f"wide/offset-{bit}", "5.8/request", f"A Fetch from 2^{bit} + 1 asks for that offset.",
         ClientCase((list_topics(), fetch((1 << bit) + 1).safe()),
                    checks=(told("fetch", 4, struct.pack("<Q", (1 << bit) + 1),
                                 f"2^{bit} + 1"),), paired=False), quick=False,
+        **more(bit, OFFSET_BITS, "wide/offset-63"),
     )  # fmt: skip
-for bit in (16, 31, 32, 33, 53, 62):
+for bit in range(64):
     add_case(
         f"wide/max-bytes-{bit}", "5.10/request", f"A limit of 2^{bit} + 1 bytes has that size.",
         ClientCase((_limits(1, (1 << bit) + 1),),
                    checks=(asks("retention", struct.pack("<IQQ", 7, 1, (1 << bit) + 1),
                                 f"2^{bit} + 1 bytes"),), paired=False), quick=False,
+        **more(bit, SIZE_BITS, "wide/max-bytes-62", alike=True),
     )  # fmt: skip
-for bit in (8, 16, 24, 31):
+for bit in range(63):
     add_case(
         f"wide/max-age-{bit}", "5.10/request", f"A limit of 2^{bit} seconds has that age.",
         ClientCase((_limits(1 << bit, 1 << 20),),
                    checks=(asks("retention", struct.pack("<IQQ", 7, 1 << bit, 1 << 20),
                                 f"2^{bit} seconds"),), paired=False), quick=False,
+        **more(bit, AGE_BITS, "wide/max-age-31", alike=True),
     )  # fmt: skip
 
 for size in NAMES:
@@ -261,30 +281,32 @@ def _topics(count: int, **more: int) -> list[dict[str, Any]]:
     return [{"id": n + 1, "name": f"topic-{n:04}", **more} for n in range(count)]
 
 
-for number in NUMBERS:
+for number in MORE_NUMBERS:
     values = tuple(b"%d" % n for n in range(number))
     add_case(
         f"many/topics-{number}", "5.3/answer", f"A list of {number} topics has all of them.",
         ClientCase((list_topics().gives(topics=_topics(number)),), (
             on("list", Answer(body={"topics": _topics(number, created_at=1)}, good=True)),)),
-        quick=False,
+        quick=False, **more(number, NUMBERS, "many/topics-1025"),
     )  # fmt: skip
     add_case(
         f"many/sends-{number}", "8.4/batch", f"{number} records in one batch go out as given.",
         ClientCase((send(*values),), checks=(_goes_out(*values),), paired=False), quick=False,
+        **more(number, NUMBERS, "many/sends-1025"),
     )  # fmt: skip
     add_case(
         f"many/reads-{number}", "17.2/decoder", f"{number} records in one answer are read.",
         ClientCase((fetch().gives(
             records=[{"type": 1, "value": encoded(value)} for value in values]),),
             records=tuple((1, value) for value in values), paired=False), quick=False,
+        **more(number, NUMBERS, "many/reads-1025"),
     )  # fmt: skip
 add_case(
     f"many/sends-{WIDE}", "8.4/batch", f"{WIDE} records in one batch go out as given.",
     ClientCase((send_alike(b"", WIDE),), checks=(_goes_out(*(b"",) * WIDE),), paired=False),
     quick=False, weight=16,
 )  # fmt: skip
-for number in HANDFULS:
+for number in MORE_HANDFULS:
     add_case(
         f"many/in-flight-{number}", "17.7/order",
         f"{number} batches that are sent at once arrive in order and are acknowledged.",
@@ -292,27 +314,28 @@ for number in HANDFULS:
             (*(send_async(b"%d" % n) for n in range(number)),
              flush().gives(failed=[], **{"count:acked": number})),
             checks=(Order(tuple(records([b"%d" % n]) for n in range(number))),), paired=False),
-        quick=False, weight=1 + number // 16,
+        quick=False, weight=1 + number // 16, **more(number, HANDFULS, "many/in-flight-129"),
     )  # fmt: skip
     add_case(
         f"many/refused-{number}", "12.1/batch-errors",
         f"After {number} refused batches the next one is delivered.",
         ClientCase((*(ACK.op.fails("fatal"),) * number, send(b"last")),
                    tuple(on("ingest", REFUSAL, nth=n + 1) for n in range(number))),
-        quick=False, weight=1 + number // 16,
+        quick=False, weight=1 + number // 16, **more(number, HANDFULS, "many/refused-129"),
     )  # fmt: skip
     add_case(
         f"many/fetches-{number}", "17.8/offset", f"{number} Fetches bring what is there.",
         ClientCase((fetch().gives(records=ALL),) * number, paired=False), quick=False,
+        weight=1 + number // 64, **more(number, HANDFULS, "many/fetches-129"),
     )  # fmt: skip
 
-for number in (129, 257):
+for number in (129, 257, 513, 1_025):
     add_case(
         f"many/batches-{number}", "10.4/unique",
         f"{number} batches that are sent one after the other have ids of their own.",
         ClientCase(tuple(send(b"%d" % n) for n in range(number)), rule="batch-id-unique",
                    paired=False),
-        quick=False, weight=1 + number // 16,
+        quick=False, weight=1 + number // 16, **more(number, (129, 257), "many/batches-257"),
     )  # fmt: skip
 
 # -- again -----------------------------------------------------------------------------------------
