@@ -295,8 +295,8 @@ class ClusterStatus:
 
     Attributes:
         is_leader: whether the node takes writes.
-        node_count: nodes in the cluster.
-        healthy_nodes: of which healthy.
+        node_count: nodes in the cluster; 1 where the server does not tell.
+        healthy_nodes: of which healthy; 1 where the server does not tell.
         dedup_window: the duplicate window, or None where the server states none.
         body: the whole JSON object, with whatever else the server tells.
     """
@@ -319,8 +319,8 @@ class ClusterStatus:
         window = body.get("dedup_window")
         return cls(
             is_leader=body.get("is_leader") is True,
-            node_count=take_int(body, "node_count", message),
-            healthy_nodes=take_int(body, "healthy_nodes", message),
+            node_count=take_int({"node_count": 1, **body}, "node_count", message),
+            healthy_nodes=take_int({"healthy_nodes": 1, **body}, "healthy_nodes", message),
             dedup_window=DedupWindow(
                 take_int(window, "entries", message), take_int(window, "max_age_secs", message)
             )

@@ -135,6 +135,35 @@ def test_an_answer_that_never_comes_is_a_failure() -> None:
     assert (result.verdict, result.reason, attempts) == (Verdict.FAIL, "timeout", [1, 2])
 
 
+def test_an_answer_that_is_missing_while_others_are_served_is_a_failure_at_once() -> None:
+    """Slowness would keep the others waiting, too, and would end: nobody asks a second time."""
+    attempts = []
+
+    async def waits(ctx: CaseContext) -> None:
+        attempts.append(ctx)
+        await ctx.side.expect(keepalive())
+
+    (result,) = ask([case(waits)], budget=0.4)
+    assert (result.verdict, result.reason, len(attempts)) == (Verdict.FAIL, "timeout", 1)
+    assert "nothing came in another 0.4 s, while a fresh connection was served" in result.message
+
+
+def test_an_answer_that_comes_late_after_all_is_slow() -> None:
+    """The case is asked again, and its verdict says that it passed only then."""
+    attempts = []
+
+    async def late(ctx: CaseContext) -> None:
+        attempts.append(ctx)
+        if len(attempts) == 1:
+            asyncio.get_running_loop().call_later(0.6, ctx.side.send, KEEPALIVE)
+        else:
+            ctx.side.send(KEEPALIVE)
+        await ctx.side.expect(keepalive())
+
+    (result,) = ask([case(late)], budget=0.4)
+    assert (result.verdict, len(attempts)) == (Verdict.FLAKY, 2)
+
+
 def test_other_failures_get_no_second_chance() -> None:
     """A wrong answer is wrong at any speed."""
     (result,) = ask([case(fails)])

@@ -44,7 +44,8 @@ WHOLE = TOPIC | {
 }
 PARTITION = {"topic": "my", "index": 3, "count": 8, "partitioner": "murmur2"}
 LARGEST = dict.fromkeys(WHOLE, 2**64 - 1) | {"id": 2**32 - 1, "name": "n" * 255}
-STATUS = {"is_leader": True, "node_count": 1, "healthy_nodes": 1}
+LEADS = {"mode": "standalone", "node_id": 0, "is_leader": True, "leader_id": 0, "current_term": 0}
+STATUS = LEADS | {"node_count": 1, "healthy_nodes": 1}
 WINDOW = {"dedup_window": {"entries": 1000000, "max_age_secs": 604800}}
 
 BODIES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
@@ -59,9 +60,10 @@ BODIES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("topic_list", "5.4", "two", {"topics": [TOPIC, WHOLE]}),
     ("topic_deleted", "5.6", "plain", {"deleted": 1}),
     ("topic_deleted", "5.6", "largest", {"deleted": 2**32 - 1}),
-    ("cluster_status", "AMB-11", "plain", STATUS),
-    ("cluster_status", "AMB-25", "window", STATUS | WINDOW),
-    ("cluster_status", "AMB-11", "follower", STATUS | {"is_leader": False, "leader": "b:1992"}),
+    ("cluster_status", "AMB-11", "counts", STATUS),
+    ("cluster_status", "AMB-11", "fewest", LEADS),
+    ("cluster_status", "AMB-25", "retries", STATUS | WINDOW),
+    ("cluster_status", "AMB-11", "follows", STATUS | {"is_leader": False, "leader": "b:1992"}),
     ("error", "12.1", "plain", {"code": 16, "message": "Topic 42 not found"}),
     ("error", "12.1", "details", {"code": 4, "message": "no", "details": {"batch_id": 7}}),
     ("topic_metadata", "6.2", "plain", TOPIC),
@@ -138,9 +140,7 @@ FAULTS: dict[tuple[str, str], tuple[tuple[str, str, str, str, str], ...]] = {
         ("text", "1", '"1"', "deleted", "OtherType"),
         ("wide", "1", str(2**32), "deleted", "Bounds"),
     ),
-    ("cluster_status", "window"): (
-        ("no-node-count", '"node_count":1,', "", "node_count", "Missing"),
-        ("no-healthy-nodes", '"healthy_nodes":1,', "", "healthy_nodes", "Missing"),
+    ("cluster_status", "retries"): (
         ("text-node-count", '"node_count":1', '"node_count":"1"', "node_count", "OtherType"),
         ("no-entries", '"entries":1000000,', "", "entries", "Missing"),
         ("no-max-age", ',"max_age_secs":604800', "", "max_age_secs", "Missing"),

@@ -12,16 +12,22 @@ from lance_conformance.wire.consumers import CLUSTER_STATUS
 from lance_conformance.wire.control import control, read_json
 from lance_conformance.wire.frame import Command
 
+REQUIRED = frozenset({"mode", "node_id", "is_leader", "leader_id", "current_term"})
+"""Members that each status has; the others are optional."""
 TYPES: Mapping[str, type] = {
+    "mode": str,
     "node_id": int,
     "is_leader": bool,
+    "leader_id": int,
     "current_term": int,
     "node_count": int,
     "healthy_nodes": int,
     "quorum_available": bool,
     "peer_states": dict,
 }
-WORDS: Mapping[type, str] = {int: "a whole number", bool: "true or false", dict: "an object"}
+WORDS: Mapping[type, str] = {
+    int: "a whole number", bool: "true or false", dict: "an object", str: "text",
+}  # fmt: skip
 
 
 def status_case(
@@ -47,11 +53,16 @@ async def status(ctx: CaseContext) -> None:
 
 @status_case("clu/status-fields", "16.5/status-fields")
 async def status_fields(ctx: CaseContext) -> None:
-    """The status names node, leader, term, nodes and quorum, each with a value of its kind."""
+    """The status names mode, node, leader and term; each value is of its kind.
+
+    A node that knows no leader says null.
+    """
     body = await _status(ctx, "16.5/status-fields")
     for key, kind in TYPES.items():
-        value = body.get(key)
+        value, there = body.get(key), key in body
         right = isinstance(value, kind) and (kind is bool) == isinstance(value, bool)
+        right = right or (there and key == "leader_id" and value is None)
+        right = right or (not there and key not in REQUIRED)
         ctx.check(right, f"field:{key}", f"{key} must be {WORDS[kind]}, is {value!r}")
 
 
@@ -69,7 +80,9 @@ async def leader_is_named(ctx: CaseContext) -> None:
 async def counts_fit(ctx: CaseContext) -> None:
     """There is one node at least, and no more healthy ones than there are."""
     body = await _status(ctx, "16.5/counts")
-    nodes, healthy = body.get("node_count", 0), body.get("healthy_nodes", 0)
+    if not {"node_count", "healthy_nodes"} <= body.keys():
+        raise NotApplicable("the status does not count nodes")
+    nodes, healthy = body["node_count"], body["healthy_nodes"]
     fits = 1 <= healthy <= nodes
     ctx.check(fits, "field:healthy_nodes", f"{healthy} of {nodes} nodes cannot be healthy")
 

@@ -320,11 +320,17 @@ def answers_status_as_a_topic(_server: Specified) -> int:
 
 
 @mutant(Specified.status_body)
-def does_not_count_nodes(server: Specified) -> Body:
-    """The status has no node_count."""
+def tells_no_term(server: Specified) -> Body:
+    """The status has no current_term."""
     body = golden(server).status_body()
-    del body["node_count"]
-    return {**body, "healthy_nodes": 0}
+    del body["current_term"]
+    return body
+
+
+@mutant(Specified.status_body)
+def counts_nodes_in_words(server: Specified) -> Body:
+    """node_count is a text."""
+    return {**golden(server).status_body(), "node_count": "one"}
 
 
 @mutant(Specified.status_body)
