@@ -36,9 +36,19 @@ def say(expression: str) -> str:
 
 def test_the_list_has_one_id_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     """And needs no client."""
-    assert run_app(["client", "--list"]) == Exit.OK
+    assert run_app(["client", "--list", "--thorough"]) == Exit.OK
     lines = capsys.readouterr().out.split()
     assert lines == [case.id for case in LwpClients().cases]
+
+
+def test_a_thorough_run_asks_of_each_usual_case_more_values() -> None:
+    """Each case that only it asks repeats one of a usual run, but for the largest batch."""
+    cases = {case.id: case for case in LwpClients().cases}
+    more = [case for case in cases.values() if case.thorough]
+    usual = {case.id for case in cases.values() if not case.thorough}
+    assert len(more) > len(usual)
+    alone = [case.id for case in more if case.twin_of not in usual]
+    assert alone == ["large/beyond-the-largest"]
 
 
 def test_a_right_client_conforms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

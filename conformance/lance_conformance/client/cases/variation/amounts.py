@@ -177,13 +177,13 @@ for size in BEYOND_BUFFERS:
     add_case(
         f"large/sends-{size}", "8.4/batch", f"A record of {size} bytes goes out whole.",
         ClientCase((send(value),), checks=(_goes_out(value),), paired=False),
-        quick=False, thorough=size != BEYOND_BUFFERS[0], weight=4,
+        quick=False, weight=4, **more(size, BEYOND_BUFFERS[:1], "large/sends-1300000"),
     )  # fmt: skip
     add_case(
         f"large/reads-{size}", "17.2/decoder", f"A record of {size} bytes is read whole.",
         ClientCase((fetch(max_bytes=size + 64).gives(records=[whole]),), records=large,
                    paired=False),
-        quick=False, thorough=size != BEYOND_BUFFERS[0], weight=4,
+        quick=False, weight=4, **more(size, BEYOND_BUFFERS[:1], "large/reads-1300000"),
     )  # fmt: skip
 add_case(
     "large/beyond-the-largest", "8.7/largest",

@@ -107,8 +107,8 @@ for name, words, op in (
 add_case(
     "again/ids-after-loss", "10.4/unique",
     "A batch that is sent again over a new connection, and those after it, have ids of their own.",
-    ClientCase(tuple(send(b"%d" % n).safe() for n in range(9)), (on("ingest", Close(), nth=3),),
-               rule="batch-id-unique", paired=False),
+    ClientCase((send(b"first"), *(send(b"%d" % n).safe() for n in range(9))),
+               (on("ingest", Close(), nth=3),), rule="batch-id-unique", paired=False),
     quick=False, weight=2,
 )  # fmt: skip
 

@@ -5,7 +5,7 @@ from functools import partial
 
 from lance_conformance.engine.expectations import closed
 from lance_conformance.server.case_context import CaseContext
-from lance_conformance.server.cases.variation.common import batches, holds, register
+from lance_conformance.server.cases.variation.common import batches, holds, read_all, register
 from lance_conformance.server.consumers import subscribe_ack
 from lance_conformance.server.expect import ack, answer, keepalive, topic_response
 from lance_conformance.wire.consumers import subscribe
@@ -143,9 +143,9 @@ async def _within_limits(ctx: CaseContext) -> None:
                 await ctx.side.ask(frame, ack(frame.batch_id))
             payload += frame.payload
         await pause(ctx, WATCHED)
-        got = await ctx.fetch(topic, 0, SIZE)
-        told = f"{len(payload)} bytes within the limits must be there, not {len(got.data)}"
-        ctx.check(got.data == payload, "data", told)
+        data = await read_all(ctx, topic, len(payload), SIZE)
+        told = f"{len(payload)} bytes within the limits must be there, not {len(data)}"
+        ctx.check(data == payload, "data", told)
 
 
 register("wait/within-limits", "5.10/keeps",
