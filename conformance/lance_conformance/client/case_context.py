@@ -117,7 +117,7 @@ class ClientCaseContext(BaseContext):
             raise failure.told_as(Blocked, words) from failure
 
     def _server(self, case: ClientCase, script: Sequence[On]) -> ScriptedServer:
-        model = Model(self.conditions.dialect, case.records, case.topic_id, case.base)
+        model = Model(self.conditions.dialect, case.records, case.topic_id, case.base, case.torn)
         return ScriptedServer(
             model, script, self.transcript, self._numbers,
             pause=self.client.pause, operation=self._timeouts.operation,

@@ -24,6 +24,7 @@ class ClientCase:
         records: What the topic holds at the beginning.
         topic_id: The topic's id.
         base: The offset of its first record: what was before is gone.
+        torn: Each FetchResponse has one record, and so many bytes of the next one.
         paired: The same without the script must succeed first; otherwise the case is blocked.
         options: More for the client's connect: token, TLS, timers.
         rule: The one of the rules for every frame that this case is about.
@@ -37,6 +38,7 @@ class ClientCase:
     records: tuple[tuple[int, bytes], ...] = RECORDS
     topic_id: int = TOPIC_ID
     base: int = 0
+    torn: int = 0
     paired: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
     rule: str = ""

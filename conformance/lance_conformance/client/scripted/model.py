@@ -48,6 +48,7 @@ class Model:
         records: What the topic holds at the beginning.
         topic_id: Its id.
         base: The offset of its first record.
+        torn: Each FetchResponse has one record, and so many bytes of the next one.
 
     Attributes:
         log: The topic's data, from the base on.
@@ -60,6 +61,7 @@ class Model:
     records: Sequence[tuple[int, bytes]] = ()
     topic_id: int = TOPIC_ID
     base: int = 0
+    torn: int = 0
     log: bytes = b""
     batches: set[tuple[int, int, bytes]] = field(default_factory=set)
     topics: dict[int, str] = field(default_factory=dict)
@@ -113,7 +115,9 @@ class Model:
         """The payload of a FetchResponse: whole records, or a part of one that is too large."""
         start = max(start, self.base)
         data = self.log[start - self.base :][:max_bytes]
-        return fetch_payload(start, data[: boundaries(data)[-1]] or data)
+        ends = boundaries(data)
+        end = ends[-1] if not self.torn or len(ends) == 1 else ends[1] + self.torn
+        return fetch_payload(start, data[:end] or data)
 
     def pushes(self, topic: int, start: int, max_bytes: int) -> Iterator[Frame]:
         """What a subscription brings from an offset to the end; nothing of no bytes at a time."""
