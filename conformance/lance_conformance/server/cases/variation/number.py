@@ -34,7 +34,7 @@ SYNCED = 6
 FEW = (9, 17, 65)
 SOME = (*FEW, 129, 257)
 MANY = (*SOME, 1025)
-LISTED = 257
+LISTED = 129
 """Topics that a usual run creates at once."""
 BURST, PACED, ENOUGH = 256, 0.4, 3
 """Keepalives that every server answers at once; seconds after which one that comes later was held

@@ -304,5 +304,5 @@ for _number in (1000, 1024):
     _counts(_number)
     _records(_number)
     _batches(_number)
-for _number in (100, 128, 256):
+for _number in (100, 128):
     _lists(_number)
