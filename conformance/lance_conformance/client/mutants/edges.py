@@ -29,7 +29,7 @@ def _compares_versions(name: str, title: str, same: Callable[[int], object]) -> 
 
 
 _compares_magic("looks-at-the-last-three-magic-bytes", "The first magic byte may be any.",
-                lambda magic: magic[1:] == b"ANC")  # fmt: skip
+                lambda magic: magic[1:] == b"LANC"[1:])  # fmt: skip
 _compares_magic("reads-small-magic-bytes", "Magic bytes may be in small letters.",
                 lambda magic: magic.upper() == b"LANC")  # fmt: skip
 _compares_magic("reads-magic-bytes-in-any-order", "Magic bytes may be in any order.",
