@@ -73,6 +73,7 @@ class Consumer(Lifecycle):
             UsageError: the consumer is not open.
         """
         cursor, automatic = self._cursor, self._plan.automatic
+        cursor.resume()
         while True:
             records = cursor.records
             for record in records:
@@ -118,8 +119,10 @@ class Consumer(Lifecycle):
             ServerError: the server refused in a way that cannot be retried.
             UsageError: the consumer is not open.
         """
-        batch = self._cursor.rest() or self._next_batch(timeout)
-        return None if batch is None else self._cursor.skip(batch)
+        if (rest := self._cursor.rest()) is not None:
+            return self._cursor.skip(rest, self._cursor.taken)
+        batch = self._next_batch(timeout)
+        return None if batch is None else self._cursor.skip(batch, batch)
 
     def seek(self, where: int | datetime | Literal["beginning", "end"]) -> None:
         """Go on from somewhere else; what was fetched ahead is dropped.
@@ -230,6 +233,7 @@ class Consumer(Lifecycle):
         """Return a batch, None at the end, or what to wait for."""
         driver, fetcher = self._driver, self._fetcher
         with driver.lock:
+            fetcher.reclaim(self._cursor.taken)
             batch = fetcher.take()
             if batch is None:
                 if fetcher.error is not None:

@@ -125,6 +125,14 @@ def test_a_server_that_does_not_answer_hides_no_other(
     assert f"{silent} does not answer" in result.stderr
 
 
+@pytest.mark.parametrize("host", ["a..b", "x" * 64, "\udcff"])
+def test_a_host_that_cannot_exist_does_not_answer(lwp: Call, host: str) -> None:
+    """No more than one that is away."""
+    result = lwp("top", "--once", f"{host}:9090")
+    assert result.exit_code == 3
+    assert "does not answer" in result.stderr
+
+
 def test_no_server_at_all_is_an_error(lwp: Call, silent: str) -> None:
     """With what to do about it, and nothing on stdout."""
     result = lwp("top", silent)

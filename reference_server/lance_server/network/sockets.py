@@ -20,6 +20,8 @@ def bind(address: Address) -> list[socket.socket]:
         found = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
+    except UnicodeError as error:
+        raise ListenError(f"cannot listen on {address}: not a host name: {error}") from error
     except OSError as error:
         raise not_listening(address, error) from error
     targets = sorted(

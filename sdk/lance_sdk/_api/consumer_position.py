@@ -12,6 +12,14 @@ _FINGERPRINTED = 64 * 1024
 """Bytes of records before an offset that are enough to recognise it by."""
 
 
+def rest_of(batch: RecordBatch, offset: int) -> RecordBatch | None:
+    """Return the records of a batch from an offset on; None where there are none."""
+    if offset >= batch.next_offset:
+        return None
+    rest = replace(batch, offset=offset, data=batch.data[offset - batch.offset :])
+    return replace(rest, count=sum(1 for _ in rest))
+
+
 class ConsumerPosition:
     """Flattens batches into records, and knows which record comes next.
 
@@ -24,6 +32,7 @@ class ConsumerPosition:
     Attributes:
         records: the records of the batch that have not been handed out; replaced by a seek.
         last: the record handed out last, or None when a whole batch was.
+        taken: the batch that was fetched last and has arrived here.
     """
 
     __slots__ = (
@@ -36,6 +45,7 @@ class ConsumerPosition:
         "_whole",
         "last",
         "records",
+        "taken",
     )
 
     def __init__(self, *, commits: bool) -> None:
@@ -48,6 +58,7 @@ class ConsumerPosition:
         self._begun: int | None = None
         self.records: Iterator[Record] = iter(())
         self.last: Record | None = None
+        self.taken: RecordBatch | None = None
 
     @property
     def position(self) -> int | None:
@@ -62,17 +73,25 @@ class ConsumerPosition:
     def load(self, batch: RecordBatch) -> None:
         """Begin a batch that is handed out record by record."""
         self._take_up(batch)
-        self._whole = batch
+        records = iter(batch)
+        # In one step: Ctrl-C comes before, and the batch is reclaimed, or after it.
+        self.last, self.records = None, records
         self._position = self._begun = batch.offset
-        self.records = iter(batch)
-        self.last = None
+        self._whole = self.taken = batch
 
-    def skip(self, batch: RecordBatch) -> RecordBatch:
-        """Take note that a batch is handed out as a whole, and return it."""
-        self.clear()
+    def skip(self, batch: RecordBatch, taken: RecordBatch | None) -> RecordBatch:
+        """Take note that a batch is handed out as a whole, and return it.
+
+        Args:
+            batch: the batch, or what is left of one.
+            taken: the batch that was taken last.
+        """
         self._take_up(batch)
-        self._begun = batch.offset
-        self._position = batch.next_offset
+        end, nothing = batch.next_offset, iter(())
+        # In one step, as in `load`.
+        self._whole = self.last = None
+        self.records, self.taken = nothing, taken
+        self._begun, self._position = batch.offset, end
         return batch
 
     def finish(self) -> None:
@@ -83,12 +102,12 @@ class ConsumerPosition:
     def rest(self) -> RecordBatch | None:
         """Return what is left of a batch begun record by record, if anything is."""
         batch, position = self._whole, self.position
-        if batch is None or position is None or position >= batch.next_offset:
-            return None
-        count = sum(1 for _ in self.records)
-        return replace(
-            batch, offset=position, count=count, data=batch.data[position - batch.offset :]
-        )
+        return None if batch is None or position is None else rest_of(batch, position)
+
+    def resume(self) -> None:
+        """Go on in a batch that a loop has left: Ctrl-C in it may have ended the iterator."""
+        if (rest := self.rest()) is not None:
+            self.records = iter(rest)
 
     def give_back(self) -> RecordBatch | None:
         """Return what is left of a batch; the application gets it again later."""

@@ -107,8 +107,10 @@ class AsyncConsumer(AsyncLifecycle):
             ServerError: the server refused in a way that cannot be retried.
             UsageError: the consumer is not open.
         """
-        batch = self._cursor.rest() or await self._next_batch(timeout)
-        return None if batch is None else self._cursor.skip(batch)
+        if (rest := self._cursor.rest()) is not None:
+            return self._cursor.skip(rest, self._cursor.taken)
+        batch = await self._next_batch(timeout)
+        return None if batch is None else self._cursor.skip(batch, batch)
 
     async def seek(self, where: int | datetime | Literal["beginning", "end"]) -> None:
         """Go on from somewhere else; what was fetched ahead is dropped.

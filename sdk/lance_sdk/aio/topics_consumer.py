@@ -2,7 +2,6 @@
 # ruff: noqa: ASYNC109 - both APIs take the same parameters
 
 import logging
-import math
 import re
 import warnings
 from collections.abc import AsyncIterator, Sequence
@@ -132,7 +131,7 @@ class AsyncTopicsConsumer(TopicsView):
         if self._commit_due():
             await self._attend()
         while (record := next(reading.records, None)) is None:
-            if await self._next(None, math.inf, whole=False) is None:
+            if await self._next(None) is None:
                 return None
         reading.note(record)
         return record
@@ -156,21 +155,21 @@ class AsyncTopicsConsumer(TopicsView):
         """
         await self._attend()
         most = self._limit(max_records)
-        if (rest := self._reading.rest()) is not None:
-            return self._piece(rest, most)
-        return await self._next(timeout, most, whole=True)
+        batch = self._reading.rest()
+        if batch is None:
+            batch = await self._next(timeout)
+        return None if batch is None else self._reading.whole(self._piece(batch, most))
 
-    async def _next(self, timeout: float | None, most: float, *, whole: bool) -> RecordBatch | None:
+    async def _next(self, timeout: float | None) -> RecordBatch | None:
         deadline = deadline_after(LONGEST_WAIT if timeout is None else timeout)
         while True:
             self._news.clear()
             await self._attend()
             self._armed = self._reader.arm(self._news.wake, self._armed)
-            found = self._reader.take()
+            found = self._reader.take(self._reading.taken)
             if found is not None:
                 topic, batch = found
-                self._reading.hand_over(topic.id, batch, whole=whole)
-                return self._piece(batch, most)
+                return self._reading.hand_over(topic.id, batch)
             now = monotonic()
             if self._reader.look(lambda core: core.ended):
                 return None

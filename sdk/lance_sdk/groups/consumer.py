@@ -1,7 +1,6 @@
 """Records out of the topics that a group gives to this member, for threads."""
 
 import logging
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Any, Final, Literal, Unpack
@@ -145,6 +144,7 @@ class GroupConsumer(Membership, Lifecycle):
             UsageError: the consumer is not open.
         """
         reading = self._reading
+        reading.resume()
         while True:
             records = reading.records
             for record in records:
@@ -155,7 +155,7 @@ class GroupConsumer(Membership, Lifecycle):
                 if reading.records is not records:
                     break  # the topic went to somebody else, or the application sought
             else:
-                if self._next(None, math.inf, whole=False) is None:
+                if self._next(None) is None:
                     return
 
     def batches(self) -> Iterator[RecordBatch]:
@@ -183,21 +183,21 @@ class GroupConsumer(Membership, Lifecycle):
         """
         self._attend()
         most = self._limit(max_records)
-        if (rest := self._reading.rest()) is not None:
-            return self._piece(rest, most)
-        return self._next(timeout, most, whole=True)
+        batch = self._reading.rest()
+        if batch is None:
+            batch = self._next(timeout)
+        return None if batch is None else self._reading.whole(self._piece(batch, most))
 
-    def _next(self, timeout: float | None, most: float, *, whole: bool) -> RecordBatch | None:
+    def _next(self, timeout: float | None) -> RecordBatch | None:
         deadline = deadline_after(LONGEST_WAIT if timeout is None else timeout)
         while True:
             self._news.clear()
             self._attend()
             self._arm()
-            found = self._reader.take()
+            found = self._reader.take(self._reading.taken)
             if found is not None:
                 topic, batch = found
-                self._reading.hand_over(topic.id, batch, whole=whole)
-                return self._piece(batch, most)
+                return self._reading.hand_over(topic.id, batch)
             now = monotonic()
             if self._reader.look(lambda core: core.ended):
                 return None

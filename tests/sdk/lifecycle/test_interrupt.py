@@ -1,10 +1,15 @@
 """Ctrl-C interrupts every wait, and leaving the block then takes a bounded time."""
 
 import signal
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
+from tests.interrupts import strikes
 
+from lance_sdk import Consumer, Producer, TopicsConsumer
+from lance_sdk._api import interruptible
 from lance_sdk.testing import FakeServer
 
 WAITS = {
@@ -95,3 +100,51 @@ def test_after_ctrl_c_the_producer_still_works(start: Any, server: FakeServer) -
     assert records[-1] == b"last"
     # The interrupt may strike between handing over a record and counting it, never within.
     assert records[:-1] in ([b"%d" % n for n in range(sent)], [b"%d" % n for n in range(sent + 1)])
+
+
+CONSUMERS: dict[str, Callable[[str], Any]] = {
+    "one topic": lambda url: Consumer(url, start="beginning"),
+    "several topics": lambda url: TopicsConsumer(url, start="beginning"),
+}
+COUNT = 5
+
+
+def some_in_a_loop(consumer: Any, got: list[Any]) -> None:
+    """Take three records one by one."""
+    for record in consumer:
+        got.append([record])
+        if len(got) == COUNT - 2:
+            return
+
+
+def a_batch(consumer: Any, got: list[Any]) -> None:
+    """Take a batch."""
+    got.append(consumer.poll())
+
+
+@pytest.mark.filterwarnings(
+    # A generator that is being closed swallows Ctrl-C, as Python has it.
+    "ignore:Exception ignored in. <generator:pytest.PytestUnraisableExceptionWarning"
+)
+@pytest.mark.parametrize("make", CONSUMERS.values(), ids=CONSUMERS)
+@pytest.mark.parametrize("read", [some_in_a_loop, a_batch])
+def test_after_ctrl_c_a_consumer_goes_on(
+    server: FakeServer,
+    make: Callable[[str], Any],
+    read: Callable[[Any, list[Any]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Wherever it struck in taking records: the program gets each of them once."""
+    monkeypatch.setattr(interruptible, "LOOK", 0.02)
+    sent = [b"%d" % number for number in range(COUNT)]
+    with Producer(server.url()) as producer:
+        producer.send_many(sent)
+    for strike in strikes(within="lance_sdk"):
+        got: list[Any] = []
+        with make(server.url()) as consumer:
+            strike(partial(read, consumer, got))
+            while sum(map(len, got)) < COUNT:
+                batch = consumer.poll(20)
+                assert batch is not None, f"nothing came after {got}"
+                got.append(batch)
+        assert [record.value for records in got for record in records] == sent

@@ -186,6 +186,20 @@ async def test_position_committed_and_lag(member: Make, topics: Any) -> None:
             consumer.position("nowhere")
 
 
+async def test_loops_and_polls_take_turns(member: Make, topics: Any) -> None:
+    """A poll takes what a loop has left of a batch, and the next loop goes on after it."""
+    got: list[bytes] = []
+    async with member(topics=topics.names[:1]) as consumer:
+        while len(got) < 10:
+            async for record in consumer:
+                got.append(record.value)
+                break
+            if len(got) < 10:
+                batch = await consumer.poll(max_records=2)
+                got += [record.value for record in batch]
+    assert got == [b"%d" % number for number in range(10)]
+
+
 async def test_most_records_of_a_poll(member: Make, topics: Any) -> None:
     """A batch has as many records at most as was asked for, and none is lost between two."""
     name = topics.names[0]

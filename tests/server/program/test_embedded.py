@@ -60,6 +60,16 @@ def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.parametrize("host", ["a..b", "x" * 64])
+def test_an_address_that_cannot_be_one_is_told(tmp_path: Path, host: str) -> None:
+    """As one that is taken is."""
+    with (
+        pytest.raises(ListenError, match="not a host name"),
+        running(tmp_path, host=host),
+    ):
+        pytest.fail("it listens")
+
+
 def test_wrong_options_are_refused_before_anything_is_started(tmp_path: Path) -> None:
     """The names of options are checked, and their values."""
     with pytest.raises(ConfigError, match="dialect"), running(tmp_path, dialect="klingon"):

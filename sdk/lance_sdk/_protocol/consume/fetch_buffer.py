@@ -31,6 +31,7 @@ class FetchBuffer:
         self._codec = codec
         self._ready: deque[RecordBatch] = deque()
         self._newest: RecordBatch | None = None
+        self._taken: RecordBatch | None = None
         self.pieces = Reassembly(0)
         self.buffered = 0
         self.records = 0
@@ -54,6 +55,7 @@ class FetchBuffer:
     def clear(self) -> None:
         """Drop what was not taken."""
         self._ready.clear()
+        self._taken = None
         self.buffered = 0
 
     def add(self, offset: int, count: int, data: bytes, *, opaque: bool = False) -> None:
@@ -69,15 +71,30 @@ class FetchBuffer:
         """Take the next batch, if one is there."""
         if not self._ready:
             return None
-        batch = self._ready.popleft()
-        self.buffered -= len(batch.data)
-        assert self.buffered >= 0, "only what was counted is taken"
+        batch = self._ready[0]
+        left = self.buffered - len(batch.data)
+        assert left >= 0, "only what was counted is taken"
+        self._taken, self.buffered = batch, left  # in one step with the next line
+        self._ready.popleft()
         return batch
 
     def put_back(self, batch: RecordBatch) -> None:
         """Put a batch, or what is left of it, before everything else."""
-        self._ready.appendleft(batch)
         self.buffered += len(batch.data)
+        self._ready.appendleft(batch)
+
+    def reclaim(self, arrived: RecordBatch | None) -> None:
+        """Put the batch that was taken last back, unless it is the one that has arrived.
+
+        Ctrl-C in a program's thread may have come after `take`.
+        """
+        batch = self._taken
+        if batch is not None and batch is not arrived and not self._is_next(batch):
+            self.put_back(batch)
+        self._taken = None
+
+    def _is_next(self, batch: RecordBatch) -> bool:
+        return bool(self._ready) and self._ready[0] is batch
 
     def tail(self, size: int) -> bytes:
         """Return the last bytes before the next one to fetch, as far as they are here."""
@@ -96,6 +113,7 @@ class FetchBuffer:
     def moved(self, offset: int) -> None:
         """Take note that the place reached has another offset now, and so has what waits."""
         shift = offset - self.pieces.offset
+        self._taken = None
         self._ready = deque(replace(batch, offset=batch.offset + shift) for batch in self._ready)
         if self._newest is not None:
             left = self._newest.data[-offset:]  # what stood before it is gone

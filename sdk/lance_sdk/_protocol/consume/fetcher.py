@@ -133,6 +133,10 @@ class Fetcher(ReadOnlyHandler):
         self.calls.submit(call, now)
         return call
 
+    def reclaim(self, arrived: RecordBatch | None) -> None:
+        """Have the batch that was taken last back, unless it is the one that has arrived."""
+        self._fetch_state.fetch_buffer.reclaim(arrived)
+
     def take(self) -> RecordBatch | None:
         """Take the next batch, if one is there."""
         return None if self.paused else self._fetch_state.fetch_buffer.take()

@@ -58,7 +58,7 @@ def ask(
             text = response.read().decode(errors="replace")
         finally:
             connection.close()
-    except (OSError, HTTPException) as error:
+    except (OSError, HTTPException, UnicodeError) as error:  # the last: a host that no DNS knows
         raise Failure(
             f"{printable(address)} does not answer: {words(error)}; name the server's HTTP port, "
             f"{hint}",

@@ -103,15 +103,18 @@ class AsyncTopicReader(AsyncClient):
         """Return what drives a session as the reader's own is driven."""
         return type(self._driver)(session, self._name, **driver_options(self._core))
 
-    def take(self) -> tuple[TopicIdentity, RecordBatch] | None:
+    def take(self, arrived: RecordBatch | None) -> tuple[TopicIdentity, RecordBatch] | None:
         """Take the next batch of some topic.
+
+        Args:
+            arrived: the batch that was taken before.
 
         Raises:
             LanceError: a topic cannot be read on.
         """
         with self._driver.lock:
             self._topics.check()
-            found = self._topics.take()
+            found = self._topics.take(arrived)
             end = None if found is None else self._topics.fetcher(found[0].id).end
         if found is None:
             return None

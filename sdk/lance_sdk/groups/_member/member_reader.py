@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from lance_sdk._api.consumer_position import rest_of
 from lance_sdk.groups._member.progress import TopicProgress
 from lance_sdk.groups._protocol.membership import AssignedTopic
 from lance_sdk.offsets.contract import Commit, TopicIdentity
@@ -26,6 +27,7 @@ class MemberReader:
         progress: of the topics that the member reads, by number.
         records: the records of the current batch that have not been handed out; replaced when
             they are not wanted any more.
+        taken: the batch that was taken last and has arrived here.
         commit_at: when the next automatic commit is due; never, when there is none.
     """
 
@@ -38,6 +40,7 @@ class MemberReader:
         self._done = False
         self.progress: dict[int, TopicProgress] = {}
         self.records: Iterator[Record] = iter(())
+        self.taken: RecordBatch | None = None
         self.commit_at = math.inf if settings.auto_commit == "off" else 0.0
 
     def __repr__(self) -> str:
@@ -78,21 +81,30 @@ class MemberReader:
 
     # Records
 
-    def hand_over(self, topic_id: int, batch: RecordBatch, *, whole: bool) -> None:
-        """Take note that a batch is handed out, whole or record by record."""
-        self._batch, self._of, self._last = batch, self.progress[topic_id], None
-        self._whole, self._done = whole, False
-        self.records = iter(()) if whole else iter(batch)
+    def hand_over(self, topic_id: int, batch: RecordBatch) -> RecordBatch:
+        """Take note that a batch was taken, of which no record is handed out yet; return it."""
+        records = iter(batch)
+        # In one step: Ctrl-C comes before, and the batch is reclaimed, or after it.
+        self._of = self.progress[topic_id]
+        self._whole = self._done = False
+        self._last, self.records, self._batch, self.taken = None, records, batch, batch
+        return batch
+
+    def whole(self, batch: RecordBatch) -> RecordBatch:
+        """Take note that the batch at hand, or its beginning, is handed out whole; return it."""
+        nothing: Iterator[Record] = iter(())
+        self._batch, self._whole, self._last, self.records = batch, True, None, nothing
+        return batch
 
     def split(self, most: int) -> tuple[int, RecordBatch, list[RecordBatch]]:
-        """Keep the first records of the batch at hand; return its topic, them, and the others.
+        """Return the topic of the batch at hand, its first records, and the others.
 
         The others are to be put back, the first of them last.
         """
         assert self._batch is not None, "it was handed over"
         assert self._of is not None, "it was handed over"
         whole, first = self._batch, pieces(self._batch, most)[0]
-        self._batch, at = first, first.next_offset - whole.offset
+        at = first.next_offset - whole.offset
         left = whole.count - first.count
         rest = replace(whole, offset=first.next_offset, count=left, data=whole.data[at:])
         others = pieces(rest, self._settings.max_poll_records or left)
@@ -131,8 +143,13 @@ class MemberReader:
     def rest(self) -> RecordBatch | None:
         """Return what is left of a batch that was begun record by record."""
         if (rest := self._left()) is not None:
-            self._batch, self._last, self._whole = rest, None, True
+            self._batch, self._last = rest, None
         return rest
+
+    def resume(self) -> None:
+        """Go on in a batch that a loop has left: Ctrl-C in it may have ended the iterator."""
+        if (rest := self._left()) is not None:
+            self.records = iter(rest)
 
     def give_back(self, topic_id: int) -> RecordBatch | None:
         """Return what is left of a batch of this topic, which is not handed out for now."""
@@ -150,11 +167,7 @@ class MemberReader:
         batch, last = self._batch, self._last
         if batch is None or self._whole:
             return None
-        at = batch.offset if last is None else last.next_offset
-        if at >= batch.next_offset:
-            return None
-        count = sum(1 for _ in self.records)
-        return replace(batch, offset=at, count=count, data=batch.data[at - batch.offset :])
+        return rest_of(batch, batch.offset if last is None else last.next_offset)
 
     def found(self, places: Iterable[tuple[int, int]]) -> None:
         """Take note of places that were looked for.

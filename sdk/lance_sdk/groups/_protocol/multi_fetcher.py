@@ -82,6 +82,7 @@ class MultiFetcher:
         self._used: set[HostFetcher] = set()
         """Hosts that had topics when these were last moved."""
         self._order: deque[TopicFetch] = deque()
+        self._taken_of: TopicFetch | None = None
         self._gate: Completion | None = None
         self._unsettled = False
 
@@ -154,10 +155,17 @@ class MultiFetcher:
         found = ((fetch.topic, fetch.error) for fetch in self.fetches.values())
         return {topic: error for topic, error in found if error is not None}
 
-    def take(self) -> tuple[TopicIdentity, RecordBatch] | None:
-        """Take the next batch of some topic; topics take turns."""
+    def take(self, arrived: RecordBatch | None) -> tuple[TopicIdentity, RecordBatch] | None:
+        """Take the next batch of some topic; topics take turns.
+
+        Args:
+            arrived: the batch that was taken before; another one, whose taking Ctrl-C cut short,
+                comes again.
+        """
+        if self._taken_of is not None:
+            self._taken_of.fetcher.reclaim(arrived)
         for _ in range(len(self._order)):
-            fetch = self._order[0]
+            fetch = self._taken_of = self._order[0]
             self._order.rotate(-1)
             if (batch := fetch.fetcher.take()) is not None:
                 return fetch.topic, batch

@@ -61,7 +61,7 @@ class SessionHandler:
             self.cursor.finish()
             batch = self.fetch()
         if batch is not None:
-            self.seen += [record.value for record in self.cursor.skip(batch)]
+            self.seen += [record.value for record in self.cursor.skip(batch, batch)]
 
     def pause(self) -> None:
         """Give the rest of a batch back, as a pause does."""
@@ -134,6 +134,6 @@ def test_without_commits_what_was_taken_up_is_let_go() -> None:
     data = encode_records([bytes(995)] * 1000)
     cursor = ConsumerPosition(commits=False)
     for offset in (0, len(data)):
-        cursor.skip(RecordBatch("t", offset, 1000, data))
+        cursor.skip(RecordBatch("t", offset, 1000, data), None)
     assert gc.get_referrers(data) == []
     assert cursor.position == 2 * len(data)
