@@ -6,7 +6,7 @@ from functools import partial
 from lance_conformance.server.case_context import CaseContext
 from lance_conformance.server.cases.registry import BOTH, SPECIFIED
 from lance_conformance.server.cases.variation.common import holds, joined, register
-from lance_conformance.server.cases.variation.number import FEW, SYNCED
+from lance_conformance.server.cases.variation.number import FEW, MOST_OF_FEW, SYNCED
 from lance_conformance.server.consumers import pushed, subscribe_ack
 from lance_conformance.server.expect import ack, answer, topic_response
 from lance_conformance.wire.codes import ANY_ERROR, ErrorCode
@@ -261,4 +261,5 @@ for _count in FEW:
     register(f"num/committed-topics-{_count}", "5.14/by-topic",
              f"A consumer has commits of its own in {_count} topics.",
              partial(_committing_consumers, count=_count), dialects=SPECIFIED,
+             thorough=_count < MOST_OF_FEW, twin_of=f"num/committed-topics-{MOST_OF_FEW}",
              weight=2 + _count // SYNCED)  # fmt: skip

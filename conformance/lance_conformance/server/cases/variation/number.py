@@ -32,6 +32,9 @@ Counted = Callable[..., Awaitable[None]]
 SYNCED = 6
 """Operations that a server syncs one by one, for which a case gets another budget."""
 FEW = (9, 17, 65)
+MOST_OF_FEW = max(FEW)
+"""Topics that a usual run creates for a case: a target may take its time for each, and a limit that
+fewer of them would reach is reached by these."""
 SOME = (*FEW, 129, 257)
 MANY = (*SOME, 1025)
 LISTED = 129
@@ -319,8 +322,9 @@ for _name, _clause, _title, _question, _most in _QUESTIONS:
         register(
             f"num/{_name}-{_count}", _clause, _title.format(_count),
             partial(_question, count=_count), weight=2 + _count // _a_weight,
-            thorough=_count > _most,
+            thorough=_count > _most or (_name == "topics" and _count < _most),
             dialects=("specified",) if _name in ("remembered", "retried") else None,
+            twin_of=f"num/{_name}-{_most if _name == 'topics' else min(MANY)}",
         )  # fmt: skip
 for _count in (129, 257, 1025):
     register(
@@ -351,12 +355,14 @@ for _count in FEW:
         f"num/subscribed-{_count}", "5.12/each-topic",
         f"A connection subscribes to {_count} topics.",
         partial(_subscribed, count=_count), weight=2 + _count // SYNCED,
+        thorough=_count < MOST_OF_FEW, twin_of=f"num/subscribed-{MOST_OF_FEW}",
     )  # fmt: skip
     register(
         f"num/pushed-topics-{_count}", "5.12/push",
         f"A connection that is subscribed to {_count} topics is pushed what each of them gets.",
         partial(_pushed_topics, count=_count), weight=2 + _count // SYNCED,
         needs=("push",), dialects=("specified",),
+        thorough=_count < MOST_OF_FEW, twin_of=f"num/pushed-topics-{MOST_OF_FEW}",
     )  # fmt: skip
     register(
         f"num/subscribers-{_count}", "5.12/push-new",
