@@ -21,9 +21,9 @@ class _Results(Generated):
 
     file = "latest.json"
 
-    def results(self) -> dict[str, Any]:
-        """Return the file's content."""
-        path = _BENCH / "results" / (self.arguments[0] if self.arguments else self.file)
+    def results(self, file: str | None = None) -> dict[str, Any]:
+        """Return a file's content; by default that of the results of the directive."""
+        path = _BENCH / "results" / (file or self.file)
         self.env.note_dependency(str(path))
         if not path.exists():
             raise self.refuse(f"{path.name} is not there: run python -m bench --save")
@@ -38,7 +38,7 @@ class Machine(_Results):
 
     def text(self) -> str:
         """Return the sentence."""
-        document = self.results()
+        document = self.results(self.arguments[0] if self.arguments else None)
         facts = document["machine"]
         packages = ", ".join(f"{name} {number}" for name, number in facts["packages"].items())
         return (
@@ -49,7 +49,9 @@ class Machine(_Results):
 
 
 class Ratios(_Results):
-    """A table for each area, with a row for each scenario."""
+    """A table for each area, with a row for each scenario; the argument names the only area."""
+
+    optional_arguments: ClassVar[int] = 1
 
     def text(self) -> str:
         """Return the tables."""
@@ -60,10 +62,12 @@ class Ratios(_Results):
             row = _row(name, outcome, bars.get(name))
             areas.setdefault(name.partition("/")[0], []).append(row)
         header = ("Scenario", "Ours", "Other side", "Ratio", "Least to greatest", "Bar")
-        return "".join(
-            heading(area, "~") + "\n" + list_table(header, rows, widths="40 14 14 9 14 9")
-            for area, rows in areas.items()
-        )
+        tables = {
+            area: list_table(header, rows, widths="40 14 14 9 14 9") for area, rows in areas.items()
+        }
+        if self.arguments:
+            return tables[self.arguments[0]]
+        return "".join(heading(area, "~") + "\n" + table for area, table in tables.items())
 
 
 class Headline(_Results):
