@@ -86,9 +86,15 @@ def test_every_field_comes_back(
     archive.add("topic=007/0.parquet", row(0, b"other"))
     assert replayed() == {"a:b": 5, "007": 1}
     names = ("type", "key", "value", "ts_ns")
-    found = reader.rows(reader.splits(**at, topic="a:b"), *names)
+    found = reader.rows(reader.splits(**at, topic="a:b"), *names, "time_source")
+    sources = [each.pop("time_source") for each in found]
+    assert sources == ["record", "server", "server", "record", "server"]
+    own = [
+        each | {"ts_ns": each["ts_ns"] if source == "record" else None}
+        for each, source in zip(found, sources, strict=True)
+    ]
     expected = [{name: record[name] for name in names} for record in records]
-    assert found == [*expected[:4], expected[4] | {"ts_ns": None}]
+    assert own == [*expected[:4], expected[4] | {"ts_ns": None}]
     assert reader.values(**at, topic="007") == [b"other"]
 
 
