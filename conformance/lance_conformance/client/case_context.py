@@ -10,7 +10,7 @@ from typing import Any
 
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.driver import Driver, DriverDiedError
-from lance_conformance.client.evaluation import decoded, judge, read, records_of
+from lance_conformance.client.evaluation import batch_of, decoded, judge, read, records_of
 from lance_conformance.client.inprocess import client_of
 from lance_conformance.client.operations import RENEW, WAIT, Op, Want
 from lance_conformance.client.scripted.model import Model
@@ -165,7 +165,7 @@ class ClientCaseContext(BaseContext):
         if op.name == RENEW:
             await self._ask(server, CLOSE)
             await self._ask(server, self._opening)
-            server.tickets = 0
+            server.tickets.clear()
             return
         if op.enough and len(server.read) >= op.enough:
             return
@@ -177,10 +177,11 @@ class ClientCaseContext(BaseContext):
                 return
             raise
         server.read += [decoded(each.get("value")) for each in records_of(result)]
-        server.tickets += op.name == "send_async" and "ok" in result
+        if op.name == "send_async" and "ok" in result:
+            server.tickets.append((str(result["ok"].get("ticket")), batch_of(op)))
         judge(op, result, server, answered)
         if op.name == "flush":
-            server.tickets = 0
+            server.tickets.clear()
 
     async def _ask(self, server: ScriptedServer, op: Op) -> Mapping[str, Any]:
         if self._driver is None:

@@ -115,7 +115,7 @@ def records_of(result: Result) -> list[Mapping[str, Any]]:
     )
 
 
-def _batch(op: Op) -> bytes:
+def batch_of(op: Op) -> bytes:
     """The records of an operation as they stand in a payload."""
     parts = []
     for each in op.arguments["records"]:
@@ -137,7 +137,7 @@ Answered = list[ReceivedFrame]
 
 def _sent(op: Op, _ok: Result, _server: ScriptedServer, answered: Answered) -> str:
     acked = b"".join(each.frame.payload for each in answered if _is(each, "ingest"))
-    return "" if _batch(op) in acked else "no right Ack of this batch was sent"
+    return "" if batch_of(op) in acked else "no right Ack of this batch was sent"
 
 
 def _is(received: ReceivedFrame, what: str) -> bool:
@@ -152,7 +152,13 @@ def _flushed(_op: Op, ok: Result, server: ScriptedServer, _answered: Answered) -
     records = sum(len(boundaries(payload)) - 1 for payload in payloads)
     if len(acked) > records:
         return f"{len(acked)} batches are said to be acknowledged, and Acks of {records} were sent"
-    lost = server.tickets - len(acked) - len(failed)
+    sent = b"".join(payloads)
+    told = {str(each) for each in acked}
+    right = {ticket for ticket, batch in server.tickets if batch in sent}
+    wrong = sorted(told & {ticket for ticket, _ in server.tickets} - right)
+    if wrong:
+        return f"batch {wrong[0]} is said to be acknowledged, and no Ack of it was sent"
+    lost = len(server.tickets) - len(acked) - len(failed)
     return f"{lost} batches have neither been acknowledged nor failed" if lost else ""
 
 

@@ -115,6 +115,14 @@ for nth, word in enumerate(("first", "second", "third"), 1):
         f"Of three batches in flight the {word} is refused: only that one fails.",
         _pipeline(on("ingest", REFUSAL, nth=nth), last=ONE_FAILED),
     )
+    add_case(
+        f"ack/refused-{word}-is-told",
+        "17.7/acks",
+        f"Of three batches in flight the {word} is refused: it is not told as acknowledged.",
+        _pipeline(on("ingest", REFUSAL, nth=nth), last=flush()),
+        quick=False,
+        twin_of="ack/refused-first-is-told",
+    )
 add_case(
     "ack/refused-before-ack",
     "12.1/batch-errors",

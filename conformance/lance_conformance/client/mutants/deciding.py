@@ -134,6 +134,16 @@ def dies_of_backpressure(_client: Specified, window: int, /) -> int:
     return window // 0
 
 
+@mutant(Specified.refused, asked=("ack/refused-*", "many/refused-in-flight-*"))
+def takes_refusals_for_acks(
+    client: Specified, waiting: Sequence[Batch], problem: ProblemError, /
+) -> Sequence[Batch]:
+    """A batch that was refused is told as acknowledged."""
+    for batch in golden(client).refused(waiting, problem):
+        batch.acked = True
+    return []
+
+
 @mutant(Specified.refused)
 def blames_the_first(
     _client: Specified, waiting: Sequence[Batch], _problem: ProblemError, /

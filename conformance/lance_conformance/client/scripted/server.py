@@ -322,7 +322,8 @@ class ScriptedServer:
         foreign: Connections that began in the other dialect.
         read: The values of the records that the client has read.
         told: What the client said in words when it failed.
-        tickets: Batches that it was given since its last flush and did not wait for.
+        tickets: Batches that it was given since its last flush and did not wait for: the ticket of
+            each, and its records.
     """
 
     def __init__(
@@ -348,7 +349,7 @@ class ScriptedServer:
         self.foreign = 0
         self.read: list[bytes] = []
         self.told: list[str] = []
-        self.tickets = 0
+        self.tickets: list[tuple[str, bytes]] = []
         self.transcript = transcript
         self._script = script
         self._numbers = numbers
