@@ -1,10 +1,14 @@
 """What the client does after a connection was lost."""
 
+import socket
 import threading
+from contextlib import ExitStack
 from types import SimpleNamespace
+from typing import Any
 
 import anyio
 import pytest
+from tests.interrupts import strikes
 
 from lance_sdk.errors import (
     ClosedError,
@@ -14,8 +18,14 @@ from lance_sdk.errors import (
     TransportError,
     UsageError,
 )
-from lance_sdk.fluvio import AsyncFluvioClient, FluvioClient, FluvioRefused, StoredRecords
+from lance_sdk.fluvio import (
+    AsyncFluvioClient,
+    FluvioClient,
+    FluvioRefused,
+    StoredRecords,
+)
 from lance_sdk.fluvio._asks import Ask, Pause
+from lance_sdk.fluvio._driver import Driver
 from lance_sdk.fluvio._producing import deliver
 from lance_sdk.fluvio._retries import Retries
 from lance_sdk.fluvio._send_buffer import SendBuffer
@@ -53,6 +63,18 @@ def test_a_consumer_goes_on_at_its_offset(proxy: Proxy) -> None:
                 fill(client, value)
                 assert [each.value for each in consumer.poll(10)] == [value]
             assert consumer.offset == 4
+
+
+def test_ctrl_c_leaves_no_connection_locked() -> None:
+    """Wherever it strikes the look whether the server keeps the connection."""
+    nobody: Any = None
+    with ExitStack() as stack:
+        ours, _theirs = (stack.enter_context(each) for each in socket.socketpair())
+        for strike in strikes():
+            driver = Driver(nobody, ("127.0.0.1", 1), FluvioSettings())
+            driver._connected = ours
+            strike(lambda driver=driver: driver.usable)  # type: ignore[misc]  # it returns a bool
+            assert not driver._lock.locked()
 
 
 def test_a_consumer_gives_up_when_it_is_told_to(proxy: Proxy) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, Self, TypeVar
 
-from lance_sdk._api.interruptible import receive, send_all
+from lance_sdk._api.interruptible import acquire, receive, send_all
 from lance_sdk._api.other_systems import Address, connect, is_quiet
 from lance_sdk.errors import ConnectionLost, DeadlineExceeded, RemoteProtocolError, TransportError
 from lance_sdk.fluvio._asks import Ask
@@ -62,12 +62,14 @@ class Driver:
     @property
     def usable(self) -> bool:
         """Whether the server keeps the connection; only for one without streams."""
-        if not self._lock.acquire(blocking=False):
-            return True  # someone uses it right now
+        taken: list[bool] = []
         try:
+            if not acquire(self._lock, 0.0, taken):
+                return True  # someone uses it right now
             return is_quiet(self._socket)
         finally:
-            self._lock.release()
+            if True in taken:
+                self._lock.release()
 
     def ask(self, ask: Ask) -> Any:
         """Return what answers a request.

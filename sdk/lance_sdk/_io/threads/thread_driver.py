@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from lance_sdk._api.interruptible import LOOK, Latch, join
+from lance_sdk._api.interruptible import LOOK, Latch, acquire, join
 from lance_sdk._errors.base import LanceError
 from lance_sdk._io import at_exit, at_fork
 from lance_sdk._io.dialer import DialFailed
@@ -259,11 +259,12 @@ class ThreadDriver:
         for it. Where the lock is taken, the thread finds the flag at its next look.
         """
         self._drop_limit, self._dropped = timeout, True
-        if self.lock.acquire(blocking=False):
-            try:
-                if self._waiter is not None:
-                    self._waiter.wake()
-            finally:
+        taken: list[bool] = []
+        try:
+            if acquire(self.lock, 0.0, taken) and self._waiter is not None:
+                self._waiter.wake()
+        finally:
+            if True in taken:
                 self.lock.release()
 
     def _close_dropped(self, now: float) -> None:
