@@ -16,7 +16,7 @@ from tests.simulation.store.plan import make_plan
 from tests.simulation.store.run import carry_out
 
 MATRIX: Final = Path(__file__).parent / "store" / "matrix.json"
-MOST: Final = 600
+MOST: Final = 1000
 """Plans that a mutant may survive."""
 
 

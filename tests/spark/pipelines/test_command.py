@@ -272,6 +272,13 @@ def test_a_path_that_is_not_there_is_told_as_one(
     assert hint in error
 
 
+def test_a_path_that_arrow_cannot_spell_is_named() -> None:
+    """A file name of Linux may be any bytes; Arrow takes UTF-8."""
+    code, error = run("audit", "/data/orders\udce9")
+    assert code == ExitCode.USAGE
+    assert "path='/data/orders\\udce9' is not UTF-8" in error
+
+
 @pytest.mark.usefixtures("javaless")
 def test_a_topic_that_is_not_there_is_told_before_spark_starts(
     server: EmbeddedServer, tmp_path: Path

@@ -36,7 +36,13 @@ class Entry:
 
 
 def file_system(path: str) -> tuple[fs.FileSystem, str]:
-    """Return the file system of a path, and what the path is there."""
+    """Return the file system of a path, and what the path is there.
+
+    Raises:
+        ConfigError: there is no such file system, or Arrow cannot spell the path.
+    """
+    if not path.isascii() and path.encode("utf-8", "replace").decode() != path:
+        raise ConfigError(f"path={path!a} is not UTF-8, which Arrow opens alone; rename the folder")
     if "://" not in path:
         return fs.LocalFileSystem(), path
     try:
