@@ -5,7 +5,7 @@ target itself has said, under that id, that the name is one of this run. A parti
 deleted by its name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lance_conformance.engine.expectations import NoAnswer
@@ -13,6 +13,9 @@ from lance_conformance.server.peer import Peer
 from lance_conformance.wire.control import delete_topic, get_topic, read_json
 from lance_conformance.wire.frame import Command, Frame
 from lance_conformance.wire.partitions import delete_partitioned
+
+AT_ONCE = 256
+"""Topics that are asked about, and deleted, in one write."""
 
 
 class OwnTopics:
@@ -70,10 +73,25 @@ class OwnTopics:
         for name in sorted(self._wholes):
             peer.send(delete_partitioned(name))
             await peer.receive_any()
-        for topic_id in sorted(self._ids):
-            if await self.confirmed(peer, topic_id):
-                peer.send(delete_topic(topic_id))
-                await peer.receive_any()
+        ids = sorted(self._ids)
+        for start in range(0, len(ids), AT_ONCE):
+            some = ids[start : start + AT_ONCE]
+            told = await _answers(peer, [get_topic(topic_id) for topic_id in some])
+            ours = {_id_in(self._own(frame)) for frame in told}
+            await _answers(peer, [delete_topic(each) for each in some if each in ours])
+
+
+async def _answers(peer: Peer, requests: Sequence[Frame]) -> list[Frame]:
+    """Send requests in one write; what is answered, as far as answers come."""
+    peer.send(*requests)
+    answers: list[Frame] = []
+    while len(answers) < len(requests):
+        event = await peer.receive_any()
+        if not isinstance(event, Frame):
+            break
+        if not peer.ambient(event):
+            answers.append(event)
+    return answers
 
 
 def _id_in(body: Mapping[str, Any]) -> int | None:

@@ -52,7 +52,10 @@ from lance_conformance.server.cases.topics import (
 from lance_conformance.server.cases.variation import (
     amount,
     answers,
+    behind,
+    combination,
     commands,
+    compressed,
     interleaving,
     lasting,
     number,
@@ -112,6 +115,9 @@ MODULES = (
     answers,
     turns,
     lasting,
+    behind,
+    combination,
+    compressed,
     walks,
 )
 """Named so that importing this package fills the registry."""

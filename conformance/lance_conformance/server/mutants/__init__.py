@@ -20,6 +20,7 @@ from lance_conformance.server.mutants.node import (
 )
 from lance_conformance.server.mutants.operators import (
     amount,
+    combination,
     interleaving,
     kinds,
     number,
@@ -65,6 +66,7 @@ MODULES = (
     grouping,
     partitioning,
     anything,
+    combination,
     omission,
     position,
     width,

@@ -24,6 +24,7 @@ from lance_conformance.wire.tlv import RECORD_HEADER, boundaries
 
 RECORD = RECORD_HEADER + 20
 """Bytes of one record as these cases write them."""
+PUSHED = answer(Command.FETCH_RESPONSE, "5.12/push")
 
 
 def push_case(case_id: str, clause: str) -> Callable[[CaseFunction], CaseFunction]:
@@ -44,11 +45,11 @@ async def _subscribe(
     return peer
 
 
-async def _pushed(ctx: CaseContext, peer: Peer, topic: Topic, size: int, *beside: Allowed) -> bytes:
+async def _pushed(ctx: CaseContext, peer: Peer, size: int, *allowed: Allowed) -> bytes:
     """Collect pushes until there are so many bytes; their form is other cases' concern."""
     data = b""
     while len(data) < size:
-        frame = await peer.frame(pushed(topic.id, "5.12/push"), *beside)
+        frame = await peer.frame(*(allowed or (PUSHED,)))
         if frame.batch_id == Command.ERROR_RESPONSE:
             continue
         more = ctx.read(peer, frame).data
@@ -62,7 +63,7 @@ async def existing(ctx: CaseContext) -> None:
     """Records that are there already are pushed to a new subscriber."""
     topic = await ctx.topic()
     payload = await ctx.store(topic, ctx.values(3))
-    data = await _pushed(ctx, await _subscribe(ctx, topic), topic, len(payload))
+    data = await _pushed(ctx, await _subscribe(ctx, topic), len(payload))
     ctx.check(data == payload, "data", "what is pushed must be what was stored")
 
 
@@ -73,7 +74,7 @@ async def new(ctx: CaseContext) -> None:
     peer = await _subscribe(ctx, topic)
     for _ in range(2):
         payload = await ctx.store(topic, ctx.values(2))
-        data = await _pushed(ctx, peer, topic, len(payload))
+        data = await _pushed(ctx, peer, len(payload))
         ctx.check(data == payload, "data", "what is pushed must be what was stored")
 
 
@@ -86,7 +87,7 @@ async def after_keepalive(ctx: CaseContext) -> None:
         async with ctx.precondition("a Keepalive"):
             await peer.ask(KEEPALIVE, keepalive())
         payload = await ctx.store(topic, ctx.values(2))
-        data = await _pushed(ctx, peer, topic, len(payload))
+        data = await _pushed(ctx, peer, len(payload))
         ctx.check(data == payload, "data", "what is pushed must be what was stored")
 
 
@@ -96,7 +97,7 @@ async def topic_in_header(ctx: CaseContext) -> None:
     topic = await ctx.topic()
     await ctx.store(topic, ctx.values(1))
     peer = await _subscribe(ctx, topic)
-    frame = await peer.frame(answer(Command.FETCH_RESPONSE, "5.12/push"))
+    frame = await peer.frame(PUSHED)
     said = frame.topic_id
     ctx.check(said == topic.id, "field:topic_id", f"the header must name {topic.id}, not {said}")
 
@@ -108,7 +109,7 @@ async def from_offset(ctx: CaseContext) -> None:
     payload = await ctx.store(topic, ctx.values(4))
     start = boundaries(payload)[2]
     peer = await _subscribe(ctx, topic, start)
-    data = await _pushed(ctx, peer, topic, len(payload) - start)
+    data = await _pushed(ctx, peer, len(payload) - start)
     ctx.check(data == payload[start:], "data", f"pushing must begin at {start}")
 
 
@@ -121,7 +122,7 @@ async def from_commit(ctx: CaseContext) -> None:
     async with ctx.precondition("committing"):
         right = commit_ack(ctx.consumer, cite="5.14/ack")
         await ctx.side.ask(commit_offset(topic.id, ctx.consumer, start), right)
-    data = await _pushed(ctx, await _subscribe(ctx, topic), topic, len(payload) - start)
+    data = await _pushed(ctx, await _subscribe(ctx, topic), len(payload) - start)
     ctx.check(data == payload[start:], "data", f"pushing must begin at the commit, {start}")
 
 
@@ -132,7 +133,7 @@ async def from_end(ctx: CaseContext) -> None:
     await ctx.store(topic, ctx.values(3))
     peer = await _subscribe(ctx, topic, END_OFFSET)
     payload = await ctx.store(topic, ctx.values(1))
-    data = await _pushed(ctx, peer, topic, len(payload))
+    data = await _pushed(ctx, peer, len(payload))
     ctx.check(data == payload, "data", "only the last record must come")
 
 
@@ -145,7 +146,7 @@ async def max_bytes(ctx: CaseContext) -> None:
     peer = await _subscribe(ctx, topic, max_bytes=limit)
     seen = 0
     while seen < len(payload):
-        size = len(ctx.read(peer, await peer.frame(pushed(topic.id, "5.12/push"))).data)
+        size = len(ctx.read(peer, await peer.frame(PUSHED)).data)
         ctx.check(0 < size <= limit, "data-size", f"{size} bytes in a push of at most {limit}")
         seen += size
 
@@ -160,7 +161,7 @@ async def limits_apart(ctx: CaseContext) -> None:
         await _subscribe(ctx, topic, max_bytes=limit, peer=peer)
         seen = 0
         while seen < 6 * RECORD:
-            size = len(ctx.read(peer, await peer.frame(pushed(topic.id, "5.12/push"))).data)
+            size = len(ctx.read(peer, await peer.frame(PUSHED)).data)
             ctx.check(0 < size <= limit, "data-size", f"{size} bytes in a push of at most {limit}")
             seen += size
 
@@ -171,7 +172,7 @@ async def whole_records(ctx: CaseContext) -> None:
     topic = await ctx.topic()
     await ctx.store(topic, ctx.values(6))
     peer = await _subscribe(ctx, topic, max_bytes=2 * RECORD + 7)
-    size = len(ctx.read(peer, await peer.frame(pushed(topic.id, "5.12/push"))).data)
+    size = len(ctx.read(peer, await peer.frame(PUSHED)).data)
     ctx.check(size == 2 * RECORD, "data-size", f"two records must come, {size} bytes came")
 
 
@@ -181,7 +182,7 @@ async def large_record(ctx: CaseContext) -> None:
     topic = await ctx.topic()
     payload = await ctx.store(topic, ctx.values(2, 150))
     peer = await _subscribe(ctx, topic, max_bytes=100)
-    data = await _pushed(ctx, peer, topic, len(payload))
+    data = await _pushed(ctx, peer, len(payload))
     ctx.check(data == payload, "data", "the pieces must make up what was stored")
 
 
@@ -193,7 +194,7 @@ async def all_once(ctx: CaseContext) -> None:
     peer = await _subscribe(ctx, topic, max_bytes=3 * RECORD)
     data = b""
     while len(data) < len(payload):
-        got = ctx.read(peer, await peer.frame(pushed(topic.id, "5.12/push")))
+        got = ctx.read(peer, await peer.frame(PUSHED))
         data += got.data
         where = got.next_offset
         ctx.check(where == len(data), "field:next_offset", f"must be {len(data)}, is {where}")
@@ -207,7 +208,7 @@ async def record_count(ctx: CaseContext) -> None:
     topic = await ctx.topic()
     await ctx.store(topic, ctx.values(6))
     peer = await _subscribe(ctx, topic, max_bytes=4 * RECORD)
-    said = ctx.read(peer, await peer.frame(pushed(topic.id, "5.12/push"))).record_count
+    said = ctx.read(peer, await peer.frame(PUSHED)).record_count
     ctx.check(said in (4, None), "field:record_count", f"must be 4, is {said}")
 
 
@@ -219,7 +220,7 @@ async def behind_ack(ctx: CaseContext) -> None:
     peer = await ctx.open()
     peer.send(subscribe(topic.id, ctx.consumer))
     await peer.expect(subscribe_ack(ctx.consumer, cite="5.12/ack-first"))
-    await peer.expect(pushed(topic.id, "5.12/push"))
+    await peer.expect(PUSHED)
 
 
 @push_case("sub/push-stops", "5.13/stops")
@@ -229,7 +230,7 @@ async def stops(ctx: CaseContext) -> None:
     peer = await _subscribe(ctx, topic)
     async with ctx.precondition("a push, and unsubscribing"):
         payload = await ctx.store(topic, ctx.values(1))
-        await _pushed(ctx, peer, topic, len(payload))
+        await _pushed(ctx, peer, len(payload))
         await peer.ask(unsubscribe(topic.id, ctx.consumer), ack(ctx.consumer, "AMB-22"))
     await ctx.store(topic, ctx.values(1))
     await peer.expect_quiet("5.13/stops")
@@ -244,7 +245,7 @@ async def other_goes_on(ctx: CaseContext) -> None:
     async with ctx.precondition("unsubscribing"):
         await peer.ask(unsubscribe(first.id, ctx.consumer), ack(ctx.consumer, "AMB-22"))
     payload = await ctx.store(second, ctx.values(2))
-    data = await _pushed(ctx, peer, second, len(payload))
+    data = await _pushed(ctx, peer, len(payload))
     ctx.check(data == payload, "data", "the other topic must still be pushed")
 
 
@@ -257,7 +258,7 @@ async def two_topics(ctx: CaseContext) -> None:
         await _subscribe(ctx, topic, peer=peer)
     for topic in reversed(topics):
         payload = await ctx.store(topic, ctx.values(2))
-        data = await _pushed(ctx, peer, topic, len(payload))
+        data = await _pushed(ctx, peer, len(payload), pushed(topic.id, "5.12/push-topic"))
         ctx.check(data == payload, "data", f"another record was pushed for topic {topic.id}")
 
 
@@ -268,7 +269,7 @@ async def to_everybody(ctx: CaseContext) -> None:
     peers = [await _subscribe(ctx, topic) for _ in range(3)]
     payload = await ctx.store(topic, ctx.values(2))
     for peer in peers:
-        data = await _pushed(ctx, peer, topic, len(payload))
+        data = await _pushed(ctx, peer, len(payload))
         ctx.check(data == payload, "data", "each subscriber must get the same records")
 
 
@@ -279,7 +280,7 @@ async def only_subscribers(ctx: CaseContext) -> None:
     peer = await _subscribe(ctx, topic)
     payload = await ctx.store(topic, ctx.values(2))
     async with ctx.precondition("a push to the subscriber"):
-        await _pushed(ctx, peer, topic, len(payload))
+        await _pushed(ctx, peer, len(payload))
     await ctx.side.expect_quiet("5.12/asked-only")
 
 
@@ -315,7 +316,7 @@ async def fetch_refused(ctx: CaseContext) -> None:
     await peer.ask(fetch(topic.id, 0, 1024), refused)
 
 
-@push_case("sub/push-zero-limit-refused", "5.12/max-batch-bytes")
+@push_case("sub/push-zero-limit-refused", "5.12/no-bytes")
 async def zero_limit_refused(ctx: CaseContext) -> None:
     """A subscription whose batches may bring no byte is refused."""
     topic, peer = await ctx.topic(), await ctx.open()
@@ -347,7 +348,7 @@ async def after_other_deleted(ctx: CaseContext) -> None:
         await ctx.side.ask(delete_topic(gone.id), answer(Command.TOPIC_RESPONSE, "5.6/delete"))
     payload = await ctx.store(kept, ctx.values(2))
     told = answer(Command.ERROR_RESPONSE, "5.12/push-ends")  # a target may say nothing
-    data = await _pushed(ctx, peer, kept, len(payload), told)
+    data = await _pushed(ctx, peer, len(payload), PUSHED, told)
     ctx.check(data == payload, "data", "the other topic must still be pushed")
 
 
@@ -359,8 +360,8 @@ async def anew_from_offset(ctx: CaseContext) -> None:
     start = boundaries(payload)[1]
     peer = await _subscribe(ctx, topic)
     async with ctx.precondition("a push, and unsubscribing"):
-        await _pushed(ctx, peer, topic, len(payload))
+        await _pushed(ctx, peer, len(payload))
         await peer.ask(unsubscribe(topic.id, ctx.consumer), ack(ctx.consumer, "AMB-22"))
     await _subscribe(ctx, topic, start, peer=peer)
-    data = await _pushed(ctx, peer, topic, len(payload) - start)
+    data = await _pushed(ctx, peer, len(payload) - start)
     ctx.check(data == payload[start:], "data", f"pushing must begin at {start}")

@@ -5,8 +5,14 @@ from functools import partial
 
 from lance_conformance.server.case_context import CaseContext
 from lance_conformance.server.cases.registry import BOTH, SPECIFIED
-from lance_conformance.server.cases.variation.common import holds, joined, register
-from lance_conformance.server.cases.variation.number import FEW, MOST_OF_FEW, SYNCED
+from lance_conformance.server.cases.variation.common import (
+    created,
+    holds,
+    joined,
+    register,
+    send_all,
+)
+from lance_conformance.server.cases.variation.number import FEW, SYNCED, USUAL
 from lance_conformance.server.consumers import pushed, subscribe_ack
 from lance_conformance.server.expect import ack, answer, topic_response
 from lance_conformance.wire.codes import ANY_ERROR, ErrorCode
@@ -154,17 +160,12 @@ async def _limited_names(ctx: CaseContext, size: int) -> None:
 
 async def _long_list(ctx: CaseContext, count: int) -> None:
     """Many topics with long names, in an answer that is large."""
-    topics = {}
-    for number in range(count):
-        name = ctx.name(f"-{number}-")
-        name += "x" * (250 - len(name))
-        async with ctx.precondition("creating a topic"):
-            reply = await ctx.side.ask(create_topic(name), topic_response("5.3/answer"))
-        topics[(read_json(reply.payload) or {}).get("id")] = name
+    async with ctx.precondition("creating the topics"):
+        topics = await created(ctx, count, size=250)
     reply = await ctx.side.ask(LIST_TOPICS, topic_response("5.4/list"))
     rows = (read_json(reply.payload) or {}).get("topics") or []
     listed = {row.get("id"): row.get("name") for row in rows if isinstance(row, dict)}
-    missing = [topic_id for topic_id, name in topics.items() if listed.get(topic_id) != name]
+    missing = [topic for topic in topics if listed.get(topic.id) != topic.name]
     ctx.check(not missing, "field:topics", f"{len(missing)} of {count} topics are not listed whole")
 
 
@@ -232,16 +233,23 @@ async def _partitions(ctx: CaseContext, count: int) -> None:
 
 async def _committing_consumers(ctx: CaseContext, count: int) -> None:
     """One consumer commits for many topics; each commit is of its topic."""
-    topics = [await ctx.filled(2, 4 + number % 5) for number in range(count)]
-    for topic, payload in topics:
-        commit = commit_offset(topic.id, ctx.consumer, len(payload))
-        async with ctx.precondition("committing"):
-            await ctx.side.ask(commit, answer(Command.COMMIT_ACK, "5.14/ack"))
-    for topic, payload in topics:
-        peer = await ctx.open()
-        acked = subscribe_ack(ctx.consumer, len(payload), cite="5.14/by-topic")
-        await peer.ask(subscribe(topic.id, ctx.consumer), acked)
+    async with ctx.precondition("creating, storing and committing"):
+        topics = await created(ctx, count)
+        frames = [
+            ingest(topic.id, ctx.batch(), ctx.values(2, 4 + number % 5))
+            for number, topic in enumerate(topics)
+        ]
+        await send_all(ctx.side, frames)
+        ends = {frame.topic_id: len(frame.payload) for frame in frames}
+        ctx.side.send(*(commit_offset(topic, ctx.consumer, end) for topic, end in ends.items()))
+        for _ in ends:
+            await ctx.side.frame(answer(Command.COMMIT_ACK, "5.14/ack"))
+    peer = await ctx.open()
+    for topic, end in ends.items():
+        acked = subscribe_ack(ctx.consumer, end, cite="5.14/by-topic")
+        await peer.ask(subscribe(topic, ctx.consumer), acked)
         peer.drop()
+        peer = await ctx.open()
 
 
 for _bit in (8, 16, 31, 32, 48, 53, 63):
@@ -257,9 +265,9 @@ register("width/acked-ids", "4.2/batch-id", "An Ack has all 64 bits of the id of
 for _count in FEW:
     register(f"num/partitions-{_count}", "5.2/partitioned",
              f"A topic has {_count} partitions.", partial(_partitions, count=_count),
-             needs=("partitions",), dialects=SPECIFIED, weight=2 + _count // SYNCED)  # fmt: skip
+             needs=("partitions",), dialects=SPECIFIED, weight=2 + _count // SYNCED,
+             thorough=_count not in USUAL)  # fmt: skip
     register(f"num/committed-topics-{_count}", "5.14/by-topic",
              f"A consumer has commits of its own in {_count} topics.",
              partial(_committing_consumers, count=_count), dialects=SPECIFIED,
-             thorough=_count < MOST_OF_FEW, twin_of=f"num/committed-topics-{MOST_OF_FEW}",
-             weight=2 + _count // SYNCED)  # fmt: skip
+             weight=2 + _count // SYNCED, thorough=_count not in USUAL)  # fmt: skip

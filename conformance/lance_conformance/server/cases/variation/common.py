@@ -7,10 +7,10 @@ from typing import Any
 
 from lance_conformance.server.case_context import CaseContext, Topic
 from lance_conformance.server.cases.registry import case
-from lance_conformance.server.expect import ack
+from lance_conformance.server.expect import ack, topic_response
 from lance_conformance.server.peer import Peer
 from lance_conformance.wire.codes import ErrorCode
-from lance_conformance.wire.control import ingest
+from lance_conformance.wire.control import create_topic, ingest, read_json
 from lance_conformance.wire.frame import Frame
 
 NONCE = 0x5A5A5A << 40
@@ -59,6 +59,28 @@ def batches(ctx: CaseContext, topic: Topic, count: int, size: int = 8) -> list[F
         ingest(topic.id, ctx.batch(), [number.to_bytes(4, "big") + ctx.rng.randbytes(size - 4)])
         for number in range(count)
     ]
+
+
+async def created(
+    ctx: CaseContext, count: int, cite: str = "6.1/isolation", size: int = 0
+) -> list[Topic]:
+    """Topics of this case's own, some hundred in a write; here a refusal is the fault looked for.
+
+    Args:
+        ctx: The case.
+        count: How many.
+        cite: The clause that a refusal breaks.
+        size: Bytes that each name has at least.
+    """
+    topics: list[Topic] = []
+    while len(topics) < count:
+        some = range(min(IN_FLIGHT, count - len(topics)))
+        names = [ctx.name("-").ljust(size, "x") for _ in some]
+        ctx.side.send(*map(create_topic, names))
+        for name in names:
+            frame = await ctx.side.frame(topic_response(cite))
+            topics.append(Topic(int((read_json(frame.payload) or {}).get("id") or 0), name))
+    return topics
 
 
 async def send_all(peer: Peer, frames: Sequence[Frame], cite: str = "10.2/ack-order") -> None:

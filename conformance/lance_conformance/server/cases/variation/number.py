@@ -1,7 +1,7 @@
 """Number: a rule holds for many topics, consumers, connections, records and batches."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -9,51 +9,46 @@ from lance_conformance.server.case_context import ALIVE, CaseContext, Topic
 from lance_conformance.server.cases.variation.common import (
     NONCE,
     batches,
+    created,
     holds,
     joined,
     register,
     send_all,
 )
 from lance_conformance.server.consumers import commit_ack, pushed, subscribe_ack
-from lance_conformance.server.expect import ack, keepalive, topic_response
+from lance_conformance.server.expect import ack, answer, keepalive, topic_response
+from lance_conformance.server.peer import Peer
 from lance_conformance.wire.codes import ANY_ERROR, ErrorCode
 from lance_conformance.wire.consumers import commit_offset, read_consumer_at, subscribe
 from lance_conformance.wire.control import (
     KEEPALIVE,
     LIST_TOPICS,
-    create_topic,
     get_topic,
     ingest,
     read_json,
 )
+from lance_conformance.wire.frame import Command
 
 Counted = Callable[..., Awaitable[None]]
 
 SYNCED = 6
 """Operations that a server syncs one by one, for which a case gets another budget."""
 FEW = (9, 17, 65)
-MOST_OF_FEW = max(FEW)
-"""Topics that a usual run creates for a case: a target may take its time for each, and a limit that
-fewer of them would reach is reached by these."""
 SOME = (*FEW, 129, 257)
 MANY = (*SOME, 1025)
-LISTED = 129
-"""Topics that a usual run creates at once."""
+USUAL = frozenset({9, 65, 257, 1025})
+"""What a usual run takes of these; what lies between them shows the same faults."""
+NAME = 250
+"""Bytes of a name, so that a list of 257 of them has more than 64 KiB."""
+PUSHED = answer(Command.FETCH_RESPONSE, "5.12/push-new")
 BURST, PACED, ENOUGH = 256, 0.4, 3
 """Keepalives that every server answers at once; seconds after which one that comes later was held
 back on purpose; how many of those show that each is still answered."""
 
 
-async def created(ctx: CaseContext, cite: str = "6.1/isolation") -> Topic:
-    """A topic of this case's own; here a refusal is the fault that is looked for."""
-    name = ctx.name()
-    frame = await ctx.side.ask(create_topic(name), topic_response(cite))
-    return Topic(int((read_json(frame.payload) or {}).get("id") or 0), name)
-
-
 async def _topics(ctx: CaseContext, count: int) -> None:
-    """Each has its own record, and all are listed."""
-    topics = [await created(ctx) for _ in range(count)]
+    """Each has its own record, sent over one connection, and all are listed."""
+    topics = await created(ctx, count, size=NAME)
     ids = {topic.id for topic in topics}
     ctx.check(
         len(ids) == count, "field:id", f"{count} topics must have {count} ids, not {len(ids)}"
@@ -62,24 +57,21 @@ async def _topics(ctx: CaseContext, count: int) -> None:
     await send_all(ctx.side, list(frames.values()), "6.1/isolation")
     for topic in topics:
         await holds(ctx, topic, frames[topic.id].payload)
-    reply = await ctx.side.ask(LIST_TOPICS, ALIVE)
-    rows = (read_json(reply.payload) or {}).get("topics") or []
-    listed = {row.get("id") for row in rows if isinstance(row, dict)}
-    missing = ids - listed
-    ctx.check(not missing, "field:topics", f"{len(missing)} of {count} topics are not listed")
+    await _lists(ctx, topics)
 
 
 async def _listed(ctx: CaseContext, count: int) -> None:
-    """They are created in one write and listed."""
-    names = [ctx.name() for _ in range(count)]
-    ctx.side.send(*(create_topic(name) for name in names))
-    for _ in names:
-        await ctx.side.expect(topic_response("5.4/many"))
+    """They have long names; the list of them is large."""
+    await _lists(ctx, await created(ctx, count, "5.4/many", NAME))
+
+
+async def _lists(ctx: CaseContext, topics: Sequence[Topic]) -> None:
+    """Each of the topics is in the list, by its id and name."""
     reply = await ctx.side.ask(LIST_TOPICS, ALIVE)
     rows = (read_json(reply.payload) or {}).get("topics") or []
-    listed = {row.get("name") for row in rows if isinstance(row, dict)}
-    missing = [name for name in names if name not in listed]
-    ctx.check(not missing, "field:topics", f"{len(missing)} of {count} topics are not listed")
+    listed = {(row.get("id"), row.get("name")) for row in rows if isinstance(row, dict)}
+    missing = [topic for topic in topics if (topic.id, topic.name) not in listed]
+    ctx.check(not missing, "field:topics", f"{len(missing)} of {len(topics)} are not listed")
 
 
 async def _consumers(ctx: CaseContext, count: int) -> None:
@@ -224,24 +216,26 @@ async def _keepalives(ctx: CaseContext, count: int) -> None:
             return
 
 
+async def _subscribe_to(ctx: CaseContext, peer: Peer, topics: Sequence[Topic], cite: str) -> None:
+    """Subscribe to all of them in one write."""
+    peer.send(*(subscribe(topic.id, ctx.consumer) for topic in topics))
+    for _ in topics:
+        await peer.expect(subscribe_ack(ctx.consumer, 0, cite=cite))
+
+
 async def _subscribed(ctx: CaseContext, count: int) -> None:
     """Each subscription is acknowledged."""
-    topics = [await ctx.topic() for _ in range(count)]
-    peer = await ctx.open()
-    for topic in topics:
-        right = subscribe_ack(ctx.consumer, 0, cite="5.12/each-topic")
-        await peer.ask(subscribe(topic.id, ctx.consumer), right)
+    async with ctx.precondition("creating the topics"):
+        topics = await created(ctx, count)
+    await _subscribe_to(ctx, await ctx.open(), topics, "5.12/each-topic")
 
 
 async def _pushed_topics(ctx: CaseContext, count: int) -> None:
     """What is stored in each of the topics is pushed."""
-    topics = [await ctx.topic() for _ in range(count)]
     peer = await ctx.open()
     async with ctx.precondition("subscribing"):
-        for topic in topics:
-            await peer.ask(
-                subscribe(topic.id, ctx.consumer), subscribe_ack(ctx.consumer, 0, cite="5.12/ack")
-            )
+        topics = await created(ctx, count)
+        await _subscribe_to(ctx, peer, topics, "5.12/ack")
     for topic in topics:
         payload = await ctx.store(topic, ctx.values(1))
         got = ctx.read(peer, await peer.frame(pushed(topic.id, "5.12/push"))).data
@@ -260,7 +254,7 @@ async def _subscribers(ctx: CaseContext, count: int) -> None:
             )
     payload = await ctx.store(topic, ctx.values(1))
     for peer in peers:
-        got = ctx.read(peer, await peer.frame(pushed(topic.id, "5.12/push-new"))).data
+        got = ctx.read(peer, await peer.frame(PUSHED)).data
         ctx.check(got == payload, "data", "what is pushed must be what was stored")
 
 
@@ -295,9 +289,9 @@ async def _commands(ctx: CaseContext, count: int) -> None:
 
 _QUESTIONS: tuple[tuple[str, str, str, Counted, int], ...] = (
     ("topics", "6.1/isolation",
-     "{} topics have records of their own, and all are listed.", _topics, 65),
+     "{} topics have records of their own, and all are listed.", _topics, 257),
     ("consumers", "5.14/by-consumer",
-     "{} consumers of a topic have commits of their own.", _consumers, 257),
+     "{} consumers of a topic have commits of their own.", _consumers, 1025),
     ("records", "8.4/packed",
      "All {} records of a batch are stored in their order.", _records, 1025),
     ("in-flight", "10.2/ack-order",
@@ -308,9 +302,9 @@ _QUESTIONS: tuple[tuple[str, str, str, Counted, int], ...] = (
      "Of {} batches the first is known when it comes again.", _remembered, 1025),
     ("retried", "10.4/retry",
      "Of {} batches of a connection the first is known when it comes again.", _retried, 1025),
-    ("refusals", "12.1/stays", "A connection is served after {} refusals.", _refusals, 257),
+    ("refusals", "12.1/stays", "A connection is served after {} refusals.", _refusals, 1025),
     ("fetches", "5.8/repeatable", "{} Fetches in a row bring the same data.", _fetches, 257),
-    ("keepalives", "4.3/one-each", "{} Keepalives in a row are answered.", _keepalives, 257),
+    ("keepalives", "4.3/one-each", "{} Keepalives in a row are answered.", _keepalives, 1025),
     ("commands", "5.5/pipelined",
      "{} commands in one write are answered in order.", _commands, 1025),
 )  # fmt: skip
@@ -322,14 +316,13 @@ for _name, _clause, _title, _question, _most in _QUESTIONS:
         register(
             f"num/{_name}-{_count}", _clause, _title.format(_count),
             partial(_question, count=_count), weight=2 + _count // _a_weight,
-            thorough=_count > _most or (_name == "topics" and _count < _most),
+            thorough=_count > _most or _count not in USUAL,
             dialects=("specified",) if _name in ("remembered", "retried") else None,
-            twin_of=f"num/{_name}-{_most if _name == 'topics' else min(MANY)}",
         )  # fmt: skip
 for _count in (129, 257, 1025):
     register(
         f"num/listed-{_count}", "5.4/many", f"{_count} topics are all listed.",
-        partial(_listed, count=_count), weight=2 + _count // SYNCED, thorough=_count != LISTED,
+        partial(_listed, count=_count), weight=2 + _count // SYNCED, thorough=_count != 129,
     )  # fmt: skip
 for _count in (4097, 10_001):
     register(
@@ -343,6 +336,7 @@ for _count in MANY:
         f"num/record-count-{_count}", "4.1/record-count",
         f"A wrong record count is refused where a batch has {_count} records.",
         partial(_counted, count=_count), dialects=("specified",), weight=2,
+        thorough=_count not in USUAL,
     )  # fmt: skip
 for _count in (*SOME, 513):
     register(
@@ -350,24 +344,25 @@ for _count in (*SOME, 513):
         f"{_count} connections are open at once, and each is served.",
         partial(_connections, count=_count), weight=2 + _count // 32, thorough=_count > max(FEW),
     )  # fmt: skip
-for _count in FEW:
+for _count in (*FEW, 129):
     register(
         f"num/subscribed-{_count}", "5.12/each-topic",
         f"A connection subscribes to {_count} topics.",
         partial(_subscribed, count=_count), weight=2 + _count // SYNCED,
-        thorough=_count < MOST_OF_FEW, twin_of=f"num/subscribed-{MOST_OF_FEW}",
+        thorough=_count in {17, 65},
     )  # fmt: skip
     register(
         f"num/pushed-topics-{_count}", "5.12/push",
         f"A connection that is subscribed to {_count} topics is pushed what each of them gets.",
         partial(_pushed_topics, count=_count), weight=2 + _count // SYNCED,
+        thorough=_count in {17, 65},
         needs=("push",), dialects=("specified",),
-        thorough=_count < MOST_OF_FEW, twin_of=f"num/pushed-topics-{MOST_OF_FEW}",
     )  # fmt: skip
     register(
         f"num/subscribers-{_count}", "5.12/push-new",
         f"{_count} connections that are subscribed to a topic are pushed what it gets.",
         partial(_subscribers, count=_count), weight=2 + _count // SYNCED,
+        thorough=_count in {17, 65},
         needs=("push",), dialects=("specified",),
     )  # fmt: skip
 for _count in SOME:

@@ -9,13 +9,14 @@ from lance_conformance.server.cases.registry import BOTH, SPECIFIED
 from lance_conformance.server.cases.variation.common import (
     NOT_FOUND,
     batches,
+    created,
     holds,
     joined,
     register,
 )
-from lance_conformance.server.cases.variation.number import FEW, SYNCED, created
+from lance_conformance.server.cases.variation.number import FEW, PUSHED, SYNCED, USUAL
 from lance_conformance.server.cases.variation.waiting import pause
-from lance_conformance.server.consumers import commit_ack, pushed, subscribe_ack
+from lance_conformance.server.consumers import commit_ack, subscribe_ack
 from lance_conformance.server.expect import ack, keepalive, topic_response
 from lance_conformance.server.peer import Peer
 from lance_conformance.wire.codes import ANY_ERROR, ErrorCode
@@ -52,7 +53,7 @@ async def _subscribed(ctx: CaseContext, count: int) -> None:
         if number < count - 1:
             await peer.ask(unsubscribe(topic.id, ctx.consumer), ack(ctx.consumer, "5.13/ack-id"))
     payload = await ctx.store(topic, ctx.values(1))
-    got = ctx.read(peer, await peer.frame(pushed(topic.id, "5.12/push-new"))).data
+    got = ctx.read(peer, await peer.frame(PUSHED)).data
     ctx.check(got == payload, "data", "what is pushed must be what was stored")
 
 
@@ -65,19 +66,19 @@ async def _hung_up(ctx: CaseContext, count: int) -> None:
         acked = subscribe_ack(ctx.consumer + number, 0, cite="5.12/ends-with-connection")
         await peer.ask(subscribe(topic.id, ctx.consumer + number), acked)
     payload = await ctx.store(topic, ctx.values(1))
-    got = ctx.read(peer, await peer.frame(pushed(topic.id, "5.12/push-new"))).data
+    got = ctx.read(peer, await peer.frame(PUSHED)).data
     ctx.check(got == payload, "data", "what is pushed must be what was stored")
 
 
 async def _created(ctx: CaseContext, count: int) -> None:
     """Deleted topics take no room."""
     for _ in range(count):
-        topic = await created(ctx, "5.6/gone")
+        (topic,) = await created(ctx, 1, "5.6/gone")
         await ctx.confirm(topic)
         frame = batches(ctx, topic, 1)[0]
         await ctx.side.ask(frame, ack(frame.batch_id, "5.6/gone"))
         await ctx.side.ask(delete_topic(topic.id), topic_response("5.6/gone"))
-    last = await created(ctx, "5.6/gone")
+    (last,) = await created(ctx, 1, "5.6/gone")
     frame = batches(ctx, last, 1)[0]
     await ctx.side.ask(frame, ack(frame.batch_id, "5.6/gone"))
     await holds(ctx, last, frame.payload)
@@ -144,6 +145,7 @@ for _name, _clause, _title, _turn, _needs, _dialects in _TURNS:
         register(
             f"num/{_name}-{_count}", _clause, _title.format(_count), partial(_turn, count=_count),
             needs=_needs, dialects=_dialects, weight=2 + _count // SYNCED,
+            thorough=_count not in USUAL,
         )  # fmt: skip
 
 # -- refused again and again -----------------------------------------------------------------------

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from lance_conformance.engine.xxh32 import xxh32
 from lance_conformance.server.golden.codec import Wire
 from lance_conformance.server.golden.rules.framing import LIMIT, Framing
-from lance_conformance.server.golden.rules.lz4 import copied, expand, xxh32
+from lance_conformance.server.golden.rules.lz4 import copied, expand
 from lance_conformance.server.golden.state import Refused
 
 COMPRESSED = 0x01
@@ -117,12 +118,12 @@ class CompressionRules(Framing):
             self._demand(len(data) >= at + size + checks, "a block of it is cut short")
             piece = data[at : at + size]
             given = int.from_bytes(data[at + size : at + size + checks], "little")
-            fits = not checks or self.block_check_ok(given, xxh32(piece))
+            fits = not checks or self.block_check_ok(given, xxh32(piece), at)
             self._demand(fits, "the checksum of a block is wrong")
             at += size + checks
             yield (word < 0x80000000, piece), at
 
-    def block_check_ok(self, given: int, right: int, /) -> bool:
+    def block_check_ok(self, given: int, right: int, _at: int, /) -> bool:
         """The checksum of a block fits."""
         return given == right
 
@@ -146,13 +147,13 @@ class CompressionRules(Framing):
         whole = len(tail) >= checks
         self._demand(whole or self.cut_ok("checksum"), "it is cut short")
         given = int.from_bytes(tail[:checks], "little")
-        fits = not (checks and whole) or self.content_check_ok(given, xxh32(content))
+        fits = not (checks and whole) or self.content_check_ok(given, xxh32(content), len(content))
         self._demand(fits, "the checksum of its content is wrong")
         fits = said.size is None or self.content_size_ok(said.size, len(content))
         self._demand(fits, "it holds another number of bytes than it says")
         self._demand(self.behind_ok(tail[checks:]), "bytes follow it")
 
-    def content_check_ok(self, given: int, right: int, /) -> bool:
+    def content_check_ok(self, given: int, right: int, _size: int, /) -> bool:
         """The checksum of the content fits."""
         return given == right
 

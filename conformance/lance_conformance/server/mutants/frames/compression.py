@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 
+from lance_conformance.engine.xxh32 import xxh32
 from lance_conformance.server.golden.codec import Wire, begun
 from lance_conformance.server.golden.rules.compression import (
     BLOCK_CHECKS,
@@ -13,7 +14,7 @@ from lance_conformance.server.golden.rules.compression import (
     SIZED,
     Description,
 )
-from lance_conformance.server.golden.rules.lz4 import copied, expand, xxh32
+from lance_conformance.server.golden.rules.lz4 import copied, expand
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.golden.state import Refused
 from lance_conformance.server.mutants.predicates import also_refuses, also_takes
@@ -184,6 +185,15 @@ for hook, name, title in (
     (Specified.lz4_version_ok, "opens-any-version-of-lz4", "The version is not looked at."),
 ):  # fmt: skip
     also_takes(hook, name, title, lambda *_: True, only=ONLY)
+for above, name, title in (
+    (Specified.block_check_ok, "skips-the-checksum-of-lz4-blocks-beyond-64-kib",
+     "The checksum of a block is not looked at where 64 KiB stand before it."),
+    (Specified.content_check_ok, "skips-the-checksum-of-lz4-content-above-64-kib",
+     "The checksum of more than 64 KiB of content is not looked at."),
+    (Specified.content_size_ok, "takes-any-size-of-lz4-content-above-64-kib",
+     "More than 64 KiB of content may be more or less than announced."),
+):  # fmt: skip
+    also_takes(above, name, title, lambda *said: said[-1] > 1 << 16, only=ONLY)
 also_takes(
     Specified.content_size_ok, "takes-more-than-announced",
     "A frame may hold more than it says.", lambda _, said, actual: said < actual, only=ONLY,

@@ -27,12 +27,17 @@ Hook = Callable[..., Any]
 ASKED: Mapping[str, tuple[str, ...]] = {
     "magic_ok": ("pos/magic-*",),
     "version_ok": ("pos/version-*",),
-    "header_crc_ok": ("pos/header-crc-*", "each/header-crc-*"),
+    "header_crc_ok": ("pos/header-crc-*", "each/header-crc-*", "crc/header-of-*"),
     "reserved_ok": ("pos/reserved-*", "each/reserved-*"),
     "bit_7_ok": ("pos/flag-bit-7-*", "each/bit-7-*"),
     "command_of": ("width/command-*",),
     "spelling": ("size/name-*",),
-    "payload_crc_ok": ("pos/payload-crc-*", "size/payload-crc-*", "each/payload-crc-*"),
+    "payload_crc_ok": (
+        "pos/payload-crc-*",
+        "size/payload-crc-*",
+        "each/payload-crc-*",
+        "crc/payload-of-*",
+    ),
     "announced_ok": ("pos/oversize-*",),
     "chain_ok": ("pos/chain-*", "size/chain-*", "size/trailing-*", "width/record-length-*"),
     "count_ok": (
@@ -45,6 +50,7 @@ ASKED: Mapping[str, tuple[str, ...]] = {
     "complete": ("size/unfinished-*",),
     "ingest_topic": (
         "pos/unknown-topic-*",
+        "num/topics-*",
         "width/topic-id-*",
         "each/another-id-*",
         "each/deleted-*",
@@ -58,7 +64,7 @@ ASKED: Mapping[str, tuple[str, ...]] = {
         "each/deleted-*",
     ),
     "keepalives": ("num/keepalives-*", "num/keepalives-1025"),
-    "served": ("pos/keepalive-*", "num/in-flight-*", "num/keepalives-*"),
+    "served": ("pos/keepalive-*", "num/in-flight-*", "num/keepalives-*", "mix/behind-*"),
     "acks": ("pos/ack-*", "num/in-topic-*", "mix/*", "width/acked-ids"),
     "stays_after": (
         "num/refusals-*",

@@ -1,5 +1,7 @@
 """Servers that mix up connections, topics or producers."""
 
+from collections.abc import Sequence
+
 from lance_conformance.server.golden.codec import Wire
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.golden.state import Body, Connection, Replies, Topic
@@ -88,3 +90,16 @@ register(Specified.readable, "hides-the-last-batch-of-others",
 register(Specified.stored, "puts-the-last-writer-first",
          "The batch of a connection stands before the one that another connection stored last.",
          _notes_writer)  # fmt: skip
+
+
+def _overtakes(size: int) -> None:
+    def served(server: Specified, frames: Sequence[Wire], /) -> Sequence[Wire]:
+        return sorted(golden(server).served(frames), key=lambda frame: len(frame.payload) > size)
+
+    register(Specified.served, f"serves-batches-above-{size}-last",
+             f"What is sent behind a batch of more than {size} bytes is served before it.",
+             served)  # fmt: skip
+
+
+for _size in (65_000, 1 << 18, 1_000_000):
+    _overtakes(_size)

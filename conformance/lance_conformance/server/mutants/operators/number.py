@@ -1,6 +1,8 @@
 """Servers that have, keep or serve at most so many of something."""
 
+import json
 from collections.abc import Sequence
+from itertools import accumulate
 
 from lance_conformance.server.golden.codec import Wire, walk
 from lance_conformance.server.golden.specified import Specified
@@ -27,9 +29,16 @@ def _commits(most: int) -> None:
         for key in mine[:-most]:
             del server.memory.commits[key]
 
-    def commit_of_consumer_kept(
-        server: Specified, topic_id: int, consumer: int, offset: int, /
-    ) -> None:
+    register(
+        Specified.commit_kept,
+        f"keeps-{most}-commits",
+        f"A topic has at most {most} commits.",
+        commit_kept,
+    )
+
+
+def _commits_of_a_consumer(most: int) -> None:
+    def commit_kept(server: Specified, topic_id: int, consumer: int, offset: int, /) -> None:
         golden(server).commit_kept(topic_id, consumer, offset)
         mine = [key for key in server.memory.commits if key[1] == consumer]
         for key in mine[:-most]:
@@ -37,15 +46,9 @@ def _commits(most: int) -> None:
 
     register(
         Specified.commit_kept,
-        f"keeps-{most}-commits",
-        f"A topic has at most {most} commits.",
-        commit_kept,
-    )
-    register(
-        Specified.commit_kept,
         f"keeps-{most}-commits-of-a-consumer",
         f"A consumer has at most {most} commits.",
-        commit_of_consumer_kept,
+        commit_kept,
         "specified",
     )
 
@@ -93,11 +96,39 @@ def _objects(most: int) -> None:
     )
 
 
+def _mixed_up(most: int) -> None:
+    def ingest_topic(server: Specified, connection: Connection, topic_id: int, /) -> Topic:
+        if topic_id in server.memory.topics:
+            topic_id = connection.counts.setdefault(f"topic-{topic_id % most}", topic_id)
+        return golden(server).ingest_topic(connection, topic_id)
+
+    register(
+        Specified.ingest_topic,
+        f"mixes-up-batches-for-topics-{most}-apart",
+        f"A batch goes to the topic {most} before its own, where its connection wrote to that.",
+        ingest_topic,
+    )
+
+
 def _lists(most: int) -> None:
     def listed(server: Specified) -> list[Body]:
         return golden(server).listed()[-most:]
 
     register(Specified.listed, f"lists-{most}-topics", f"Only {most} topics are listed.", listed)
+
+
+def _lists_bytes(most: int) -> None:
+    def listed(server: Specified) -> list[Body]:
+        rows = golden(server).listed()
+        ends = accumulate(len(json.dumps(row)) for row in rows)
+        return [row for row, end in zip(rows, ends, strict=True) if end <= most]
+
+    register(
+        Specified.listed,
+        f"lists-{most}-bytes",
+        f"Of the list of topics {most} bytes are told.",
+        listed,
+    )
 
 
 def _records(most: int) -> None:
@@ -286,7 +317,7 @@ def _backwards(most: int) -> None:
 
 
 MOST_OBJECTS = 64
-"""Topics, consumers, connections or subscriptions: usual runs have 65 of each."""
+"""Topics, connections or subscriptions of a connection."""
 MOST_AT_ONCE = 128
 """Answers: one read has hardly more."""
 for _number in MOST:
@@ -294,15 +325,22 @@ for _number in MOST:
     _counts(_number)
     _batches(_number)
     _answers(_number)
+    _commits(_number)
     if _number <= MOST_OBJECTS:
-        _followers(_number)
         _objects(_number)
-        _commits(_number)
+        _commits_of_a_consumer(_number)
     if _number <= MOST_AT_ONCE:
         _backwards(_number)
+        _followers(_number)
+for _number in (512, 1000):
+    _commits(_number)
+for _number in (64, 256):
+    _mixed_up(_number)
 for _number in (1000, 1024):
     _counts(_number)
     _records(_number)
     _batches(_number)
-for _number in (100, 128):
+for _number in (100, 128, 256):
     _lists(_number)
+for _number in (16_384, 65_536):
+    _lists_bytes(_number)
