@@ -9,6 +9,15 @@ import sys
 from collections.abc import Callable, Iterator
 from itertools import count
 from types import FrameType
+from typing import Final
+
+_CALLBACKS: Final = "_weakrefset.py"
+"""Its functions are called where an object goes; Python passes over what they raise."""
+
+
+def is_step(frame: FrameType, event: str) -> bool:
+    """Whether an exception of a signal's handler may come up here."""
+    return event in {"call", "c_return"} and not frame.f_code.co_filename.endswith(_CALLBACKS)
 
 
 class Strike:
@@ -43,7 +52,7 @@ class Strike:
             sys.setprofile(None)
 
     def _step(self, frame: FrameType, event: str, _argument: object) -> None:
-        if event not in {"call", "c_return"} or self._within not in frame.f_code.co_filename:
+        if not is_step(frame, event) or self._within not in frame.f_code.co_filename:
             return
         self._left -= 1
         if not self._left:

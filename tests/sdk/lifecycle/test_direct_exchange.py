@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from tests.interrupts import is_step
 
 from lance_sdk import Producer
 from lance_sdk._io.threads.direct_exchange import DirectExchange
@@ -17,9 +18,6 @@ from lance_sdk._io.threads.thread_driver import ThreadDriver
 from lance_sdk.errors import DeadlineExceeded, DeliveryExpired, DeliveryFailed
 from lance_sdk.testing import FakeServer
 from lance_spec.frames import Frame
-
-_STEPS = frozenset({"call", "return", "c_return"})
-"""What the interpreter does just before it looks whether a signal came."""
 
 
 class Interrupt(BaseException):
@@ -93,9 +91,9 @@ def count_steps(action: Callable[[], object]) -> int:
     """Return in how many places an action can be interrupted."""
     count = 0
 
-    def note(_frame: FrameType, event: str, _arg: object) -> None:
+    def note(frame: FrameType, event: str, _arg: object) -> None:
         nonlocal count
-        count += event in _STEPS
+        count += is_step(frame, event)
 
     sys.setprofile(note)
     try:
@@ -109,9 +107,9 @@ def interrupted(action: Callable[[], object], step: int) -> None:
     """Run an action that is interrupted in one place."""
     count = 0
 
-    def strike(_frame: FrameType, event: str, _arg: object) -> None:
+    def strike(frame: FrameType, event: str, _arg: object) -> None:
         nonlocal count
-        count += event in _STEPS
+        count += is_step(frame, event)
         if count == step:
             sys.setprofile(None)
             raise Interrupt
