@@ -14,7 +14,7 @@ from lance_conformance.client.golden.values import Batch, Body, Record
 from lance_conformance.client.mutants.registry import golden, mutant
 from lance_conformance.server.golden.codec import Wire
 
-AFTER = (1, 4, 16, 32)
+AFTER = (1, 4, 16, 60, 100, 200)
 """Right answers after which a rule is no longer looked at."""
 ABOVE = (100, 255, 256, 1_000, 4_000, 65_000)
 """Bytes above which a rule is no longer looked at."""

@@ -30,9 +30,9 @@ from lance_conformance.client.scripted.received_frame import ReceivedFrame
 from lance_conformance.client.scripted.script import Answer, Plus, Xor, on
 from lance_conformance.wire.tlv import records
 
-LATE = (1, 8, 40)
+LATE = (1, 8, 64, 128, 256)
 """Right answers of a connection before the wrong one."""
-LATER = (*LATE, 2, 3, 16, 100, 250)
+LATER = (*LATE, 2, 3, 16, 40, 100, 250, 1_024)
 """The same of a thorough run, as all names in the plural below."""
 SIZES = (130, 300, 1_100, 5_000, 70_000)
 """Bytes of a payload, after the sizes up to which something may be done in another way."""
@@ -95,14 +95,14 @@ for count in LATER:
         f"An answer about another topic is an error after {count} that were right.",
         ClientCase((*(get_topic(),) * count, get_topic().fails(*NOT_LATE)),
                    (on("get", Answer(body={"id": 9}), nth=count + 1),)), quick=False,
-        weight=1 + count // 64, **more(count, LATE, "late/another-topic-40"),
+        weight=1 + count // 64, **more(count, LATE, f"late/another-topic-{LATE[-1]}"),
     )  # fmt: skip
     add_case(
         f"late/another-command-{count}", "17.5/unexpected",
         f"A Fetch that a TopicResponse answers fails after {count} that were right.",
         ClientCase((fetch().safe(),) * (count + 1),
                    (on("fetch", Answer(header={"batch_id": 0x80}), nth=count + 1),)), quick=False,
-        weight=1 + count // 64, **more(count, LATE, "late/another-command-40"),
+        weight=1 + count // 64, **more(count, LATE, f"late/another-command-{LATE[-1]}"),
     )  # fmt: skip
 
 # -- wide numbers of topics ------------------------------------------------------------------------
