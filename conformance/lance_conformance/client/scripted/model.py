@@ -230,7 +230,6 @@ def _subscribe(model: Model, payload: bytes) -> list[Frame]:
     if topic_id not in model.topics:
         return [model.error(0x10, "Topic not found")]
     start = model.committed.get(consumer, 0) if start == 0 else min(start, model.end)
-    start = max(start, model.base)
     begun = control(SUBSCRIBE_ACK, struct.pack("<QQ", consumer, start))
     pushed = [] if model.dialect.name == "deployed" else model.pushes(topic_id, start, max_bytes)
     return [begun, *pushed]

@@ -15,8 +15,6 @@ from lance_spec.enums import Command
 from lance_spec.messages.lwp import Subscribe, Unsubscribe
 
 _SMALLEST_PUSH = 1
-_LARGEST = 2**63 - 1
-"""The largest offset that a consumer commits; a log may begin beyond it."""
 
 
 class CommitLookup(Completion):
@@ -68,8 +66,7 @@ class CommitLookup(Completion):
         )
 
     def _begun(self, _code: int, payload: memoryview, _now: float) -> None:
-        offset = begun(payload, self._consumer_id).offset
-        self._found = offset if offset <= _LARGEST else 0
+        self._found = begun(payload, self._consumer_id).offset
 
     def _refused(self, error: ServerError, _now: float) -> None:
         if isinstance(error, NotLeader):  # the next connection goes there, and asks again
