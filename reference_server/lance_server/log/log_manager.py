@@ -546,8 +546,7 @@ class LogManager(SingleNode):
 
         The outcome is its offset, or the end of the topic when there is none yet.
         """
-        find = topic.partition.finding_time(time_ns)
-        return self._scheduler.run("read", find)
+        return self._scheduler.run("read", topic.partition.finding_time(time_ns))
 
     def batch_times(self, topic: Topic, start: int, end: int) -> Completion[BatchTimes]:
         """Find when the batches of a range were stored (AMB-61)."""
@@ -583,11 +582,8 @@ class LogManager(SingleNode):
                 errors.append(error)
         if errors:
             raise errors[0]
-        ends = {
-            str(topic.id): topic.partition.written_end
-            for topic in topics
-            if topic.partition.settled
-        }
+        settled = [topic for topic in topics if topic.partition.settled]
+        ends = {str(topic.id): topic.partition.written_end for topic in settled}
         self.expiry.save()
         self._storage.finish()
         save_clean_marker(self._storage, self._data_dir, ends)

@@ -65,9 +65,9 @@ class Session:
         now: the current time in seconds.
 
     Attributes:
-        writable: whether the socket takes more; set by whoever owns it.
-        woken: whether `wake` was called since `receive_data` last did what could be done; set by
-            whoever owns it.
+        writable: whether the socket takes more; set by the connection.
+        woken: whether something that was waited for has happened since `receive_data` last did
+            what could be done; set by the connection.
         closing: why the connection is to be closed once `data_to_send` is written, or None.
     """
 

@@ -70,13 +70,11 @@ class FakeTopics:
             later = (offset for at, offset in self._times.get(topic_id, ()) if at >= time_ns)
             return next(later, len(log))
 
-    def batch_times(self, topic_id: int, start: int, end: int) -> list[tuple[int, int]] | None:
+    def batch_times(self, topic_id: int, start: int, end: int) -> list[tuple[int, int]]:
         """Return offset and time of each batch that has bytes in a range (AMB-61)."""
         with self._lock:
-            if (log := self._logs.get(topic_id)) is None:
-                return None
             batches = [(offset, at) for at, offset in self._times.get(topic_id, ())]
-            ends = [*(offset for offset, _ in batches[1:]), len(log)]
+            ends = [*(offset for offset, _ in batches[1:]), len(self._logs.get(topic_id, b""))]
             return [
                 batch
                 for batch, behind in zip(batches, ends, strict=False)

@@ -388,13 +388,15 @@ class FakeServer:
             peer.control(Command.OFFSET_FOR_TIME_RESPONSE, answer)
 
     def _batch_times(self, peer: FakePeer, request: BatchTimes) -> None:
-        told = self.topics.batch_times(request.topic_id, request.start_offset, request.end_offset)
-        if told is None or not self.dialect.push:
+        log = self.topics.log(request.topic_id)
+        if log is None or not self.dialect.push:
             peer.error(ErrorCode.INVALID_PAYLOAD, "Invalid client command")
-        else:
-            times = b"".join(pack("<QQ", *each) for each in told)
-            answer = BatchTimesResponse(request.end_offset, len(times), times).encode()
-            peer.control(Command.BATCH_TIMES_RESPONSE, answer)
+            return
+        end = min(request.end_offset, len(log))
+        told = self.topics.batch_times(request.topic_id, request.start_offset, end)
+        times = b"".join(pack("<QQ", *each) for each in told)
+        answer = BatchTimesResponse(end, len(times), times).encode()
+        peer.control(Command.BATCH_TIMES_RESPONSE, answer)
 
     def _fetch(self, peer: FakePeer, fetch: Fetch) -> None:
         log = self.topics.log(fetch.topic_id)

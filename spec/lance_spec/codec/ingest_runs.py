@@ -195,8 +195,8 @@ def _swapped(numbers: "array[int]") -> "array[int]":
 
 
 PrecedingBatch: TypeAlias = tuple[int, int]
-"""A batch that others may go with: its topic's number and its own id; `ANY_TOPIC` where others may
-go with it whatever theirs is."""
+"""A batch that others may go with: its topic's number and its own id. With `ANY_TOPIC` the others
+may be for any topic."""
 
 
 def count_run(

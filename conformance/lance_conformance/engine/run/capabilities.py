@@ -39,7 +39,7 @@ CAPABILITIES: Final[Mapping[str, str]] = {
 }
 """Each capability, and why there is nothing to ask without it."""
 BETWEEN: Final = (0.0, 0.0, 0.25)
-"""Seconds before each Keepalive behind a Subscribe: who pushes beside its answers may be late."""
+"""Seconds to wait before each Keepalive after a Subscribe: a task that pushes may come late."""
 OPTIONAL: Final = ("push", "offset-for-time", "cluster-status", "partitions", "groups")
 """Those that a target has or has not by itself; the others depend on what the kit is told."""
 

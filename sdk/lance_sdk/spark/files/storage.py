@@ -42,7 +42,7 @@ def file_system(path: str) -> tuple[fs.FileSystem, str]:
         ConfigError: there is no such file system, or Arrow cannot spell the path.
     """
     if not path.isascii() and path.encode("utf-8", "replace").decode() != path:
-        raise ConfigError(f"path={path!a} is not UTF-8, which Arrow opens alone; rename the folder")
+        raise ConfigError(f"path={path!a} is not UTF-8, as Arrow needs it; rename the folder")
     if "://" not in path:
         return fs.LocalFileSystem(), path
     try:

@@ -28,7 +28,7 @@ HANDFULS = (10, 18, 66)
 FEW = (10, 18, 34)
 ROUNDS = (2, 9, 33)
 EVERY = 4
-"""Of the batches of a case every so manieth is refused or lost."""
+"""Every fourth batch of a case is refused or lost."""
 
 
 def _all(count: int) -> tuple[Op, ...]:

@@ -97,7 +97,7 @@ def _overtakes(size: int) -> None:
         return sorted(golden(server).served(frames), key=lambda frame: len(frame.payload) > size)
 
     register(Specified.served, f"serves-batches-above-{size}-last",
-             f"What is sent behind a batch of more than {size} bytes is served before it.",
+             f"What is sent after a batch of more than {size} bytes is served before it.",
              served)  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What is sent behind a large batch stays behind it."""
+"""Overtaking: batches that are sent after a large one in the same write do not pass it."""
 
 from functools import partial
 
@@ -13,7 +13,7 @@ RECORD = 10_000
 SMALL = 3
 
 
-async def _behind(ctx: CaseContext, size: int, *, elsewhere: bool) -> None:
+async def _after_large(ctx: CaseContext, size: int, *, elsewhere: bool) -> None:
     """One write has all of them; the Acks come in their order, and so do the records."""
     topic, peer = await ctx.topic(), await ctx.open()
     other = await ctx.topic() if elsewhere else topic
@@ -33,8 +33,8 @@ for _size in SIZES:
     for _elsewhere in (False, True):
         register(
             f"mix/behind-a-batch-of-{_size}" + "-elsewhere" * _elsewhere, "10.2/ack-order",
-            f"{SMALL} batches behind one of {_size} bytes"
+            f"{SMALL} batches after one of {_size} bytes"
             f"{', for another topic,' * _elsewhere} do not overtake it.",
-            partial(_behind, size=_size, elsewhere=_elsewhere),
+            partial(_after_large, size=_size, elsewhere=_elsewhere),
             weight=2 + _size // (1 << 17), thorough=_size == max(SIZES),
         )  # fmt: skip
