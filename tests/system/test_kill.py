@@ -10,7 +10,13 @@ from lance_sdk import Client, Consumer, Producer
 
 RECORDS = [f"record {number:06d} {'x' * (number % 97)}".encode() for number in range(12_000)]
 DEADLINE = 60.0
-EAGER = {"batch_bytes": 4096, "linger": 0.001, "backoff_base": 0.01, "backoff_cap": 0.2}
+EAGER = {
+    "batch_bytes": 4096,
+    "max_in_flight": 64,  # 256 KiB: some are acknowledged before the first kill
+    "linger": 0.001,
+    "backoff_base": 0.01,
+    "backoff_cap": 0.2,
+}
 PATIENT = {"backoff_base": 0.01, "backoff_cap": 0.2, "poll_interval": 0.005}
 
 Lay = Callable[..., Any]

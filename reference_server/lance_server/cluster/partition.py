@@ -86,9 +86,9 @@ class ReplicatedPartition(Partition):
         """Propose a batch; the completion is settled when it is applied, or known as applied."""
         return self._propose(bytes(records), batch)
 
-    def append_row(self, records: Buffer, row: bytes, lasting_id: int) -> Completion[None]:
+    def append_row(self, records: Buffer, row: bytes, *, lasting: bool) -> Completion[None]:
         """Propose a batch as `append` does."""
-        del lasting_id  # where records are applied it is found
+        del lasting  # where records are applied it is found
         return self._propose(bytes(records), BatchTable(row)[0])
 
     def append_run(

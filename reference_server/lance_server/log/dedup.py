@@ -121,6 +121,15 @@ class DuplicateWindow:
             if counter > self._highest.get(nonce, -1):
                 self._highest[nonce] = counter
 
+    def admit(self, batch_id: int) -> bool:
+        """Note a batch that is about to be stored if it is certain to be new; return if it is."""
+        nonce, counter = batch_id >> NONCE_SHIFT, batch_id & _COUNTER
+        if counter <= self._highest.get(nonce, -1):
+            return False
+        if nonce and self._limits.entries:  # ids without a nonce mean nothing elsewhere
+            self._highest[nonce] = counter
+        return True
+
     def find(self, batch_id: int) -> bytes | None:
         """Return the digest that is remembered under an id, or None."""
         digest = self._find_recent(batch_id)

@@ -178,24 +178,24 @@ class Partition:
             records: the bytes to store.
             batch: what is known of them.
         """
-        is_lasting = batch.batch_id >= FIRST_LASTING_ID and batch.client_timestamp_ns
-        return self.append_row(records, encode_row(batch), batch.batch_id if is_lasting else 0)
+        lasting = batch.batch_id >= FIRST_LASTING_ID and batch.client_timestamp_ns != 0
+        if lasting:
+            self._window.announce(batch.batch_id)
+        return self.append_row(records, encode_row(batch), lasting=lasting)
 
-    def append_row(self, records: Buffer, row: bytes, lasting_id: int) -> Completion[None]:
-        """Store a batch as `append` does.
+    def append_row(self, records: Buffer, row: bytes, *, lasting: bool) -> Completion[None]:
+        """Store a batch as `append` does, once the duplicate window has noted its id.
 
         Args:
             records: the bytes to store.
             row: what is known of them, as a row of a `BatchTable`.
-            lasting_id: the batch's id if other connections may repeat it, or 0.
+            lasting: whether other connections may repeat its id.
         """
         commit_batch = self._open_batch or self._new_commit_batch()
         commit_batch.data += records
         commit_batch.batches.rows += row
+        commit_batch.lasting += lasting
         self._backlog.size += len(records)
-        if lasting_id >= FIRST_LASTING_ID:
-            commit_batch.lasting += 1
-            self._window.announce(lasting_id)
         return commit_batch.outcome
 
     def append_run(
@@ -244,6 +244,10 @@ class Partition:
     def may_know(self, batch_id: int) -> bool:
         """Whether a batch with this lasting id may be here already; False is certain."""
         return self._window.may_know(batch_id)
+
+    def admit(self, batch_id: int) -> bool:
+        """Note a batch that is about to be stored if it is certain to be new; return if it is."""
+        return self._window.admit(batch_id)
 
     def next_time(self, now_ns: int) -> int:
         """Return the server time of a batch that arrives now; it never goes backwards."""

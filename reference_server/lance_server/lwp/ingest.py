@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from lance_server.log.dedup import FIRST_LASTING_ID
 from lance_server.log.log_manager import Topic
 from lance_server.lwp.compression import decompress
 from lance_server.lwp.pending_requests import FRAME_COST
@@ -297,7 +298,7 @@ class Ingest:
             dialect: the peer's.
 
         Returns:
-            None when there are not at least two to take.
+            None when there is nothing to take together.
         """
         preceding = self._preceding
         if preceding is None or self._memory_level or not dialect.strict:
@@ -307,9 +308,11 @@ class Ingest:
         above = ANY_TOPIC, max(preceding[1], self._highest_id)
         most = min(most, _REMEMBERED - self._recent.count)
         count = count_run(frames, first, most, above, validates=self._validates)
+        if count < _LEAST_SPREAD:
+            return None
         hosts = self._topics_of_new(frames[first : first + count])
         count = len(hosts)
-        if count < _LEAST_SPREAD:
+        if not count:
             return None
         run, batches = frames[first : first + count], BatchTable()
         outcomes = self._append_each(run, hosts, batches)
@@ -323,12 +326,15 @@ class Ingest:
         return AcceptedSpread(ids, outcomes, size + count * FRAME_COST)
 
     def _topics_of_new(self, frames: list[Frame]) -> list[Topic]:
-        """Return the topics of the frames before the first that `accept` must judge."""
+        """Return the topics of the frames before the first that `accept` must judge.
+
+        The windows of these topics have noted the ids.
+        """
         find = self._engine.find if self._security.allows_anonymous else self._permitted
         topics: list[Topic] = []
         for frame in frames:
             topic = find(frame.topic_id)
-            if topic is None or topic.partition.may_know(frame.batch_id):
+            if topic is None or not topic.partition.admit(frame.batch_id):
                 break
             topics.append(topic)
         return topics
@@ -347,12 +353,13 @@ class Ingest:
         engine = self._engine
         now_ns = engine.clock()
         rows = describe_run(frames, now_ns, 0 if self._validates else _UNVERIFIED, table)
+        lasting = frames[0].batch_id >= FIRST_LASTING_ID  # as all of them: they have one nonce
         outcomes: list[Completion[None]] = []
         for frame, topic, row in zip(frames, topics, rows, strict=True):
             partition = topic.partition
             if partition.next_time(now_ns) != now_ns:  # seldom: the clock was set back
                 row = with_server_time(row, engine.now_ns(topic, now_ns))  # noqa: PLW2901
-            outcomes.append(partition.append_row(frame.payload, row, frame.batch_id))
+            outcomes.append(partition.append_row(frame.payload, row, lasting=lasting))
         return outcomes
 
     def _count(self, size: int, records: Sequence[int]) -> None:

@@ -61,8 +61,7 @@ class PendingRequests:
 
     def drop(self, count: int) -> None:
         """Forget so many of the next frames; there must be so many."""
-        for _ in range(count):
-            self.size -= cost(self.frames.popleft())
+        self.size -= sum([cost(self.frames.popleft()) for _ in range(count)])
 
     def take_all(self) -> list[Frame]:
         """Return all frames."""

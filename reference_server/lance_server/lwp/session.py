@@ -519,9 +519,10 @@ class Session:
     # Time --------------------------------------------------------------------------------------
 
     def _close_if_idle(self, now: float) -> None:
-        """Close when no frame arrives and nothing is owed."""
-        owes = self.owed or self._heartbeat.owes_keepalives
-        if owes or self.closing is not None or not self._idle_timeout.is_too_long(now):
+        """Close when no frame arrives for too long after the last answer was taken."""
+        if self.owed or self._heartbeat.owes_keepalives or not self.writable:
+            self._idle_timeout.owes(now)
+        if self.closing is not None or not self._idle_timeout.is_too_long(now):
             return
         self._counters.idle_closed += 1
         self.close(f"no frame for {self._idle_timeout.limit:g} s")

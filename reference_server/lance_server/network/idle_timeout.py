@@ -27,6 +27,10 @@ class IdleTimeout:
         """Note that a frame is complete."""
         self._since, self._received = now, 0
 
+    def owes(self, now: float) -> None:
+        """Note that the peer still waits for answers: its silence counts from their end."""
+        self._since = now
+
     def is_too_long(self, now: float) -> bool:
         """Whether no frame has arrived in time; an unfinished one must at least grow (AMB-17)."""
         if now - self._since < self.limit:

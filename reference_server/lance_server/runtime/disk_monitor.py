@@ -129,8 +129,7 @@ class WatchedStorage(WrapperStorage):
             self._note([error for error in errors if error is not None])
         else:
             self.latency["sync"].observe(self._clock() - begun)
-            for _, data, _ in writes:
-                self.bytes_written += len(data)
+            self.bytes_written += sum([len(data) for _, data, _ in writes])
             self.breaker.succeeded()
         try:
             self._confirm()

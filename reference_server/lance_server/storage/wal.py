@@ -259,9 +259,10 @@ class WalStorage(WrapperStorage):
         self, writes: Sequence[Write], files: Sequence[_File]
     ) -> list[OSError | None]:
         """Commit the small ones together, and the large ones to their places."""
-        sizes: dict[bytes, int] = {}
-        for (_, data, _), (_, segment, _) in zip(writes, files, strict=True):
-            sizes[segment] = sizes.get(segment, 0) + len(data)
+        segments = [segment for _, segment, _ in files]
+        sizes = dict.fromkeys(segments, 0)
+        for segment, (_, data, _) in zip(segments, writes, strict=True):
+            sizes[segment] += len(data)
         takes_log = self.ways.takes_log
         logged = {segment for segment, size in sizes.items() if takes_log(segment, size)}
         if len(logged) == len(sizes):
@@ -282,9 +283,8 @@ class WalStorage(WrapperStorage):
         self, writes: Sequence[Write], files: Sequence[_File], topics: int
     ) -> list[OSError | None]:
         """Commit to the log, or to the files where it has no room."""
-        length = OVERHEAD
-        for (_, data, _), (_, _, overhead) in zip(writes, files, strict=True):
-            length += overhead + len(data)
+        length = OVERHEAD + sum([len(data) for _, data, _ in writes])
+        length += sum([overhead for _, _, overhead in files])
         file = self._take(length)
         if file is None:
             self._note_direct(length, topics)
@@ -315,10 +315,8 @@ class WalStorage(WrapperStorage):
             files = list(compress(files, is_written))
             if not writes:
                 return errors
-        names, dirty = list[bytes](), file.dirty
-        for (fd, _, _), (name, _, _) in zip(writes, files, strict=True):
-            names.append(name)
-            dirty[name] = fd
+        names = [name for name, _, _ in files]
+        file.dirty.update(zip(names, [fd for fd, _, _ in writes], strict=True))
         file.names.update(names)
         try:
             file.append(next(self._number), encode_writes(names, writes))

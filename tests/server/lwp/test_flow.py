@@ -151,6 +151,30 @@ def test_a_client_that_waits_for_the_disk_is_not_idle() -> None:
     assert peer.session.closing is None
 
 
+def test_silence_counts_from_the_last_answer() -> None:
+    """A client that waited long for the disk has the whole time for its next frame."""
+    peer = SessionPeer()
+    peer.send(peer.ingest(1))
+    peer.wait(40.0)
+    peer.work()
+    assert told(peer.received())[-1:] == [1]
+    peer.wait(29.9)
+    assert peer.session.closing is None
+    peer.wait(0.2)
+    assert peer.session.closing == "no frame for 30 s"
+
+
+def test_silence_counts_from_when_the_answers_are_taken() -> None:
+    """A client that reads a large answer slowly is not idle."""
+    peer = SessionPeer()
+    peer.exchange(peer.keepalive())
+    peer.session.writable = False
+    peer.wait(40.0)
+    peer.session.writable = True
+    peer.wait(29.9)
+    assert peer.session.closing is None
+
+
 # Storage faults ---------------------------------------------------------------------------------
 
 

@@ -117,9 +117,9 @@ class BatchIndex:
             self.kinds.append(OPAQUE & flags)
             self.checked.append(1)
             self.counts.append(count)
-            self.ends.append(start + length)
             self.starts.append(start)
             start += length
+            self.ends.append(start)
             records += count
         return records
 
