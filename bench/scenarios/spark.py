@@ -15,7 +15,7 @@ from typing import Any
 
 from bench import machine
 from bench.harness import Rate, Scenario, rate
-from bench.peers import data_directory, server_process
+from bench.peers import data_directory, served, server_process
 
 _MEGABYTES = int(os.environ.get("LANCE_BENCH_MB", "256"))
 _VALUE = 550
@@ -23,6 +23,7 @@ _LARGE_VALUE = 1024
 _VALUES_BESIDE_PARQUET = {"1KiB": 1024, "100B": 100}
 TOPIC = "bench"
 _CHUNK = 1 << 20
+_SEGMENT = 32 << 20
 _PARTS = machine.cores()
 """Tasks that the source in memory has: as many as the reader of files makes."""
 
@@ -40,17 +41,20 @@ def _values(megabytes: int, size: int = _VALUE) -> list[bytes]:
 
 @contextmanager
 def filled(megabytes: int = _MEGABYTES, value: int = _VALUE) -> Iterator[tuple[str, Path, int]]:
-    """Yield a server's address, its data directory, and how many bytes are in the topic."""
-    from lance_sdk import Producer  # noqa: PLC0415 - the sides that need nothing load nothing
-    from lance_server import running  # noqa: PLC0415 - likewise
+    """Yield a server's address, its data directory, and how many bytes are in the topic.
 
-    with data_directory() as folder, running(folder / "data", segment_size=32 << 20) as server:
-        url = f"{server.url}/{TOPIC}"
-        with Producer(url, create_topic=True, batch_bytes=256 << 10) as producer:
-            values = _values(megabytes, value)
-            producer.send_many(values)
-        size = sum(map(len, values)) + 5 * len(values)
-        yield "{}:{}".format(*server.address), folder / "data", size
+    The server is a process of its own, as users have it.
+    """
+    from lance_sdk import Producer  # noqa: PLC0415 - the sides that need nothing load nothing
+
+    with data_directory() as folder:
+        data = folder / "data"
+        with served("--segment-size", str(_SEGMENT), data=data) as server:
+            url = f"lance://{server.address}/{TOPIC}"
+            with Producer(url, create_topic=True, batch_bytes=256 << 10) as producer:
+                values = _values(megabytes, value)
+                producer.send_many(values)
+            yield server.address, data, sum(map(len, values)) + 5 * len(values)
 
 
 def session(stack: ExitStack) -> Any:

@@ -241,7 +241,7 @@ class Options:
         "read",
         "Bytes asked for in one Fetch. Raise it where the server is far away: one Fetch at a time "
         "is under way.",
-        1 << 20,
+        2 << 20,
     )
     fail_on_data_loss: bool = _option(
         read_flag,

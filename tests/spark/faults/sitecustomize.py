@@ -61,13 +61,13 @@ def _install(sinks: Any) -> None:
     _around(sinks.DirectSink, "commit", "committing", "committed")
 
 
-def _install_reader(server_log: Any) -> None:
-    _around(server_log.ServerSplit, "read", "reading", None)
+def _install_reader(server_split: Any) -> None:
+    _around(server_split.ServerSplit, "read", "reading", None)
 
 
 STEPS = {
     "lance_sdk.spark.writing.sinks": _install,
-    "lance_sdk.spark.logs.server_log": _install_reader,
+    "lance_sdk.spark.logs.server_split": _install_reader,
 }
 """What puts steps into a module once it is imported; most of Spark's Pythons import none."""
 

@@ -551,7 +551,19 @@ def test_a_task_that_reads_files_loads_nothing_that_only_others_need() -> None:
     ]
     assert all(map(find_spec, names)), "each is a module"
     code = (
-        "import sys, lance_sdk.spark.source, lance_sdk.spark.files.file_splits\n"
+        "import sys, lance_sdk.spark.readers, lance_sdk.spark.files.file_splits\n"
+        f"print([name for name in {names!r} if name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"
+
+
+def test_who_only_looks_the_format_up_loads_nothing_that_reads_or_writes() -> None:
+    """Spark starts several such Pythons for a query."""
+    names = ["pyarrow", "numpy", "lance_sdk.spark.readers", "lance_sdk.spark.writers"]
+    assert all(map(find_spec, names)), "each is a module"
+    code = (
+        "import sys, lance_sdk.spark.source\n"
         f"print([name for name in {names!r} if name in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_sdk import Client, Producer
-from lance_sdk.spark.logs import server_log
+from lance_sdk.errors import Unsupported
 from lance_sdk.spark.logs.boundaries import Boundaries
 from lance_sdk.spark.logs.contract import EVERYTHING
 from lance_sdk.spark.logs.resolve import open_log
@@ -69,6 +69,10 @@ def test_the_boundary_found_is_near(
     assert place - found <= nearness or between <= {times[found]}
 
 
+def _refuse(*_: Any) -> int:
+    raise Unsupported("it knows no times")
+
+
 @pytest.fixture
 def large(server: EmbeddedServer) -> list[bytes]:
     """Values of a topic of 8 MB, of which each 200 kB came at a time of their own."""
@@ -95,6 +99,36 @@ def test_min_partitions_cuts_without_reading_twice(
     assert server.stats()["bytes_out"] - before - read < 1.1 * 8_000_000
 
 
+def test_a_server_that_tells_no_batches_is_cut_by_time(
+    reader: Any, large: list[bytes], at: At, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without reading it twice, as well."""
+    monkeypatch.setattr(Client, "batch_times", _refuse)
+    splits = reader.splits(**at, topic="orders", minPartitions="4")
+    assert len(splits) >= 4
+    assert all(split.fingerprint is not None for split in splits)
+    assert [row["value"] for row in reader.rows(splits, "value")] == large
+
+
+def test_a_boundary_costs_one_question(
+    reader: Any, large: list[bytes], at: At, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a server that tells where the batch at an offset begins (AMB-61)."""
+    asked: list[tuple[Any, ...]] = []
+    batch_times = Client.batch_times
+
+    def note(client: Client, *where: Any) -> Any:
+        asked.append(where)
+        return batch_times(client, *where)
+
+    monkeypatch.setattr(Client, "batch_times", note)
+    monkeypatch.setattr(Client, "offset_for_time", _refuse)
+    splits = reader.splits(**at, topic="orders", minPartitions="4")
+    assert len(splits) == 4
+    assert len(asked) <= 2 * 4, "one for a cut, and one for a fingerprint"
+    assert [row["value"] for row in reader.rows(splits, "value")] == large
+
+
 def test_an_end_inside_a_record_leaves_that_record_out(
     reader: Any, large: list[bytes], at: At
 ) -> None:
@@ -109,11 +143,8 @@ def test_a_server_without_times_is_cut_by_reading(
     reader: Any, large: list[bytes], at: At, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each split then knows its checksum."""
-
-    def refuse(*_: Any) -> int:
-        raise server_log.Unsupported("it knows no times")
-
-    monkeypatch.setattr(Client, "offset_for_time", refuse)
+    monkeypatch.setattr(Client, "offset_for_time", _refuse)
+    monkeypatch.setattr(Client, "batch_times", _refuse)
     splits = reader.splits(**at, topic="orders", minPartitions="4")
     assert all(split.crc is not None for split in splits)
     assert [row["value"] for row in reader.rows(splits, "value")] == large

@@ -18,7 +18,8 @@ from lance_sdk.errors import (
 )
 from lance_sdk.spark.errors import DataLost
 from lance_sdk.spark.logs import server_log
-from lance_sdk.spark.logs.server_log import ServerLog, batches_of
+from lance_sdk.spark.logs.server_calls import batches_of
+from lance_sdk.spark.logs.server_log import ServerLog
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.streaming.checkpoint import TopicCheckpoint
 from lance_server import running
@@ -112,6 +113,23 @@ def test_it_must_be_said_what_to_read(reader: Any, at: At) -> None:
     """A server alone does not."""
     with pytest.raises(ConfigError, match="say what to read"):
         reader.splits(**at)
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ({"startingOffsets": '{"orders": 90}'}, {"endingOffsets": '{"orders": 45}'}),
+        ({"startingTimestamp": "2099-01-01T00:00Z"}, {"endingTimestamp": "1999-01-01T00:00Z"}),
+    ],
+    ids=["offsets", "times"],
+)
+def test_ends_that_were_mixed_up_are_refused(
+    reader: Any, produce: Fill, at: At, start: At, end: At
+) -> None:
+    """No query without rows."""
+    produce("orders", 10)
+    with pytest.raises(ConfigError, match=r"ends at offset .* before its beginning"):
+        reader.splits(**at, topic="orders", **start, **end)
 
 
 def test_a_start_behind_the_end_is_refused(reader: Any, produce: Fill, at: At) -> None:

@@ -155,7 +155,6 @@ def test_an_archive_of_the_first_release_is_replayed(
 @pytest.mark.parametrize(
     "files",
     [
-        {},
         {"date=2026-01-01/0.parquet": [0]},
         {"topic=a/0.parquet": [0, 20], "topic=a/1.parquet": [10]},
         {"topic=a/0.parquet": [20, 10]},
@@ -168,8 +167,17 @@ def test_what_is_not_in_order_is_left_to_spark(
     """As are files of several topics; the error says so where there is no session."""
     for name, offsets in files.items():
         archive.add(name, *(row(offset) for offset in offsets))
-    archive.home.mkdir(exist_ok=True)
     assert archived_topics(str(archive.home)) is None
+    with pytest.raises(ConfigError, match="only Spark can replay it: its files are none, or not"):
+        replay(None, str(archive.home), at)
+
+
+def test_a_folder_without_files_is_no_archive(archive: Archive, at: At) -> None:
+    """Unless Spark has noted that there are none yet."""
+    archive.home.mkdir()
+    with pytest.raises(ConfigError, match="is not an archive: it has no Parquet files"):
+        replay(None, str(archive.home), at)
+    (archive.home / METADATA).mkdir()
     with pytest.raises(ConfigError, match="only Spark can replay it: its files are none, or not"):
         replay(None, str(archive.home), at)
 

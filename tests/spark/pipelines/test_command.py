@@ -119,6 +119,7 @@ def test_without_java_one_line_says_what_to_install(
     """And the exit code is that of wrong usage."""
     pytest.importorskip("pyspark", reason="pip install 'lance-sdk[spark]'")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    (tmp_path / "orders.parquet").touch()
     code, error = run("replay", str(tmp_path), "--url", "lance://127.0.0.1:9")
     assert code == ExitCode.USAGE
     assert error.count("\n") == 1
@@ -302,6 +303,7 @@ def test_a_java_that_does_not_start_is_told_in_one_line_of_ours(
     java.write_text(f"#!/bin/sh\necho '{notice}\nopenjdk version \"17.0.1\"' >&2\nexit 1\n")
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    (tmp_path / "orders.parquet").touch()
     code, error = run("replay", str(tmp_path), "--url", "lance://127.0.0.1:9")
     assert (code, notice in error) == (ExitCode.FAILED, False)
     assert 'openjdk version "17.0.1"' in error
@@ -317,12 +319,49 @@ def test_what_exactly_once_needs_is_told_before_spark_starts(tmp_path: Path) -> 
     assert error.startswith("error: semantics=exactly-once needs txnId")
 
 
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({}, "there is no such folder"),
+        ({"segments/0.lnc": b"", "clean.json": b"{}"}, "it has no Parquet files"),
+    ],
+    ids=["nothing", "a data directory"],
+)
+def test_what_is_no_archive_is_told_before_spark_starts(
+    tmp_path: Path, files: dict[str, bytes], reason: str
+) -> None:
+    """A folder that is not there, and one of something else."""
+    folder = tmp_path / "archive"
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    code, error = run("replay", str(folder), "--url", "lance://127.0.0.1:9", "--engine", "spark")
+    assert code == ExitCode.USAGE
+    assert error.startswith(f"error: {folder} is not an archive: {reason}")
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("file", "is a file; name the folder"), ("", "has no name")]
+)
+def test_what_cannot_become_an_archive_is_told_before_spark_starts(
+    tmp_path: Path, name: str, message: str
+) -> None:
+    """A file, and nothing."""
+    (tmp_path / "file").touch()
+    target = str(tmp_path / name) if name else ""
+    code, error = run("archive", "./data", "--to", target, "--dry-run")
+    assert code == ExitCode.USAGE
+    assert message in error
+
+
 def test_java_starts_sooner_where_there_is_little_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """It compiles its code well where that is worth it."""
     seen: list[bool] = []
 
     @contextmanager
-    def look(*, brief: bool) -> Iterator[None]:
+    def look(*, brief: bool, stop: bool) -> Iterator[None]:
+        assert not stop, "the command ends"
         seen.append(brief)
         yield
 

@@ -267,7 +267,7 @@ def test_what_is_written_the_audit_and_the_kit_accept(
         sent = Frame(
             flags=Flag.BATCH_MODE, batch_id=1, record_count=frame.count, payload=frame.payload
         )
-        seen = ReceivedFrame(0, sent, b"", (), 0)
+        seen = ReceivedFrame(0, sent, b"", (), 0, opened=sent)
         assert {
             name: rules()[name].judge(seen, SPECIFIED) for name in RECORD_RULES
         } == dict.fromkeys(RECORD_RULES, "")

@@ -1,5 +1,6 @@
 """Options of tables in Spark's catalog, and conditions that narrow what is looked at."""
 
+import gc
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual
 from pyspark.sql.types import StructField, StructType
 
 from lance_sdk.errors import ConfigError
+from lance_sdk.spark import readers
 from lance_sdk.spark.errors import SinkError
 from lance_sdk.spark.options import Options, options_of_table
 from lance_sdk.spark.pushdown import Range
@@ -150,8 +152,7 @@ def test_conditions_on_a_topic_list_no_other(
     produce: Any, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A condition costs what the option would."""
-    from lance_sdk.spark import source  # noqa: PLC0415 - an extra
-    from lance_sdk.spark.logs import batches  # noqa: PLC0415 - likewise
+    from lance_sdk.spark.logs import batches  # noqa: PLC0415 - an extra
 
     for name in ("a", "b"):
         produce(name, 10)
@@ -161,7 +162,7 @@ def test_conditions_on_a_topic_list_no_other(
         seen.extend(view.name for view in log.look())
         return batches.plan(log, options)
 
-    monkeypatch.setattr(source, "plan", spied)
+    monkeypatch.setattr(readers, "plan", spied)
     said = {"path": str(server.data_dir), "pushdown": "true"}
     schema = table_schema(["topic", "offset", "value"], None)
     made: Any = LwpDataSource(said).reader(schema)
@@ -170,3 +171,21 @@ def test_conditions_on_a_topic_list_no_other(
     (partition,) = made.partitions()
     assert [len(batch) for batch in made.read(partition)] == [9]
     assert seen == ["b"]
+
+
+def test_a_worker_looks_once_whether_its_modules_are_garbage(produce: Any, server: Any) -> None:
+    """Spark's workers look after each task, and modules stay."""
+    produce("orders", 10)
+    schema = table_schema(["value"], None)
+    made: Any = LwpDataSource({"path": str(server.data_dir)}).reader(schema)
+    (partition,) = made.partitions()
+    gc.unfreeze()
+    readers._keep_modules.cache_clear()
+    try:
+        assert sum(len(batch) for batch in made.read(partition)) == 10
+        kept = gc.get_freeze_count()
+        assert kept > 10_000
+        list(made.read(partition))
+        assert gc.get_freeze_count() <= kept, "what a task has made is not kept"
+    finally:
+        gc.unfreeze()

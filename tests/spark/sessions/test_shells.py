@@ -94,7 +94,7 @@ def test_spark_connect_reads_writes_and_streams(
 ) -> None:
     """A client without a Java side of its own: batch, stream, rows written; no pipelines."""
     del sessions
-    pytest.importorskip("grpc", reason="pip install 'pyspark[connect]'")
+    pytest.importorskip("grpc_status", reason="pip install 'pyspark[connect]'")
     expected = produce("orders", 40)
     told = tmp_path / "told.json"
     done = subprocess.run(

@@ -16,6 +16,7 @@ def plan(log: Log, options: Options) -> list[InputSplit]:
 
     Raises:
         DataLost: a range begins before the topic does, and ``failOnDataLoss`` holds.
+        ConfigError: it ends before it begins.
         LanceError: the log cannot be seen.
     """
     found: list[InputSplit] = []
@@ -25,10 +26,25 @@ def plan(log: Log, options: Options) -> list[InputSplit]:
     for view in views:
         start = resolve(log, view, options.start(view.name))
         end = min(resolve(log, view, options.end(view.name)), view.end)
+        _check_order(view, options, start, end)
         start = check_start(view, start, fail=options.fail_on_data_loss)
         if start < end:
             found += log.plan(view, start, end)
     return found
+
+
+def _check_order(view: TopicView, options: Options, start: int, end: int) -> None:
+    """Refuse a range whose two ends were mixed up, which would have no rows.
+
+    Raises:
+        ConfigError: both ends were said, and the range ends before it begins.
+    """
+    said = (options.start(view.name), options.end(view.name))
+    if end < start <= view.end and not any(isinstance(each, str) for each in said):
+        raise ConfigError(
+            f"topic {view.name!r}: the range ends at offset {end}, before its beginning {start}; "
+            "were the two mixed up?"
+        )
 
 
 def warn_of_no_match(options: Options) -> None:

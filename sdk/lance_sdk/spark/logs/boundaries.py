@@ -1,7 +1,8 @@
 """Boundaries in a topic at a server, without reading its records.
 
-A server finds in its sidecars where the first batch of a time begins (AMB-37). So a search by time
-brings offsets at which records begin, wherever in the topic they are wanted.
+A server tells where the batch at an offset begins (AMB-61). One that does not finds in its sidecars
+where the first batch of a time begins (AMB-37): then a search by time brings offsets at which
+records begin, wherever in the topic they are wanted.
 """
 
 import time
@@ -10,7 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from lance_sdk import Client
+from lance_sdk.errors import Unsupported
 from lance_sdk.spark.logs.contract import TopicView
+from lance_sdk.types import BatchTimes
 
 _LAST_TIME: Final = 2**64 - 1
 _MOST_PROBES: Final = 64
@@ -56,7 +59,7 @@ def stored_since(client: Client, view: TopicView, offset: int) -> int:
 
 
 class Boundaries:
-    """Known boundaries of a topic, by the times that led to them.
+    """Known boundaries of a topic, and the times that led to them.
 
     Args:
         ask: returns the offset of the first batch of a time, in nanoseconds.
@@ -64,12 +67,22 @@ class Boundaries:
         end: offset at which it ends.
         created_ns: time before which it has no batch.
         now_ns: time after which it has few.
+        look: returns the batches of a range; None where the server cannot tell.
     """
 
     def __init__(
-        self, ask: Callable[[int], int], start: int, end: int, created_ns: int, now_ns: int
+        self,
+        ask: Callable[[int], int],
+        start: int,
+        end: int,
+        created_ns: int,
+        now_ns: int,
+        *,
+        look: Callable[[int, int], BatchTimes] | None = None,
     ) -> None:
         self._ask = ask
+        self._look = look
+        self._begins: set[int] = set()
         self._known = [(created_ns, start), (_LAST_TIME, end)]
         self._first_guess: int | None = now_ns
 
@@ -90,14 +103,17 @@ class Boundaries:
         def ask(time_ns: int) -> int:
             return client.offset_for_time(number, time_ns)
 
-        return cls(ask, view.start, view.end, created, time.time_ns())
+        def look(first: int, end: int) -> BatchTimes:
+            return client.batch_times(number, first, end)
+
+        return cls(ask, view.start, view.end, created, time.time_ns(), look=look)
 
     def __repr__(self) -> str:
         return f"<Boundaries {len(self._known)} known>"
 
     def has(self, place: int) -> bool:
         """Whether an offset is known to be a boundary."""
-        return any(offset == place for _, offset in self._known)
+        return place in self._begins or any(offset == place for _, offset in self._known)
 
     def before(self, place: int, nearness: int) -> int:
         """Return the last known boundary at or before a place; at worst the topic's beginning.
@@ -106,6 +122,10 @@ class Boundaries:
             place: an offset after the topic's beginning.
             nearness: how far before it is near enough, in bytes; nearer ones are not looked for.
         """
+        if place - self._around(place)[0][1] > nearness:
+            begin = self._begin_of_batch(place)
+            if begin is not None:
+                return begin
         for _ in range(_MOST_PROBES):
             (early, low), (late, _) = self._around(place)
             if place - low <= nearness or late - early <= 1:
@@ -113,6 +133,21 @@ class Boundaries:
             self._probe(early, late)
         found = self._around(place)[0][1]
         return found if found <= place else self._known[0][1]
+
+    def _begin_of_batch(self, place: int) -> int | None:
+        """Return where the batch at a place begins; None where the server does not tell."""
+        first = self._known[0][1]
+        if self._look is None or place < first:
+            return None
+        try:
+            found = self._look(place, place + 1).offsets
+        except Unsupported:
+            self._look = None
+            return None
+        if not found or not first <= found[0] <= place:
+            return None
+        self._begins.add(found[0])
+        return found[0]
 
     def cut(self, start: int, end: int, size: int) -> list[int]:
         """Return boundaries that cut a range into pieces of about a size.

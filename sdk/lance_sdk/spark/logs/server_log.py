@@ -1,272 +1,39 @@
 """Topics at a server."""
 
-import logging
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-import pyarrow as pa
-from crc32c import crc32c
-
-from lance_sdk import Client, Consumer
-from lance_sdk._errors.server import InvalidOffset
-from lance_sdk.errors import (
-    DeadlineExceeded,
-    LogTruncated,
-    MisalignedOffset,
-    TopicDeleted,
-    TopicNotFound,
-    TransportError,
-    Unsupported,
-)
+from lance_sdk import Client
+from lance_sdk.errors import MisalignedOffset, TopicDeleted, TopicNotFound, Unsupported
 from lance_sdk.offsets.contract import FINGERPRINT_BYTES, Fingerprint, TopicIdentity
-from lance_sdk.spark.errors import DataLost
 from lance_sdk.spark.files.storage import ReadMemory
 from lance_sdk.spark.logs.boundaries import Boundaries, stored_since
 from lance_sdk.spark.logs.contract import EVERYTHING, InputSplit, TopicView, Unread
 from lance_sdk.spark.logs.input_partitions import wanted_bytes
-from lance_sdk.spark.logs.losses import lost, planned_range
-from lance_sdk.spark.logs.stored_times import StoredTimes
+from lance_sdk.spark.logs.losses import planned_range
+from lance_sdk.spark.logs.server_calls import (
+    FIRST_WAIT,
+    LONGEST_WAIT,
+    batches_of,
+    open_consumer,
+    patiently,
+)
+from lance_sdk.spark.logs.server_split import ServerSplit
 from lance_sdk.spark.logs.walk import Walk, replaced
-from lance_sdk.spark.options import Options, RecordFormat
-from lance_sdk.spark.rows.columns import TIME_COLUMNS, Parted, to_batch
+from lance_sdk.spark.options import Options
 from lance_sdk.spark.streaming.checkpoint import Cut, TopicCheckpoint
-from lance_sdk.types import BatchTimes, RecordBatch
 from lance_spec.bodies import TopicInfo
 
 _SMALLEST_SPLIT: Final = 1 << 20
 """Bytes below which a split costs more in starting a task than in reading."""
 _LEAST_LEAP: Final = 4 << 20
 """Bytes of a micro-batch up to which reading it is as quick as asking for boundaries."""
-_log = logging.getLogger(__name__)
-_FIRST_WAIT: Final = 0.1
-_LONGEST_WAIT: Final = 2.0
-T = TypeVar("T")
-_AHEAD: Final = 4
-"""Fetches that a reader holds ahead of the conversion."""
-
-
-def patiently(work: Callable[[], T], options: Options, sleep: Callable[[float], None]) -> T:
-    """Do what asks a server; wait for one that is away, for ``catchUpTimeout``, with one warning.
-
-    Raises:
-        TransportError: it was away all the time.
-    """
-    until, wait, warned = monotonic() + options.catch_up_timeout, _FIRST_WAIT, False
-    while True:
-        try:
-            return work()
-        except TransportError as error:
-            left = until - monotonic()
-            if left <= 0:
-                raise
-            if not warned:
-                _log.warning(
-                    "%s: %s; waiting for it for %.0f s (catchUpTimeout)",
-                    options.servers,
-                    error,
-                    options.catch_up_timeout,
-                )
-                warned = True
-        sleep(min(wait, left))
-        wait = min(2 * wait, _LONGEST_WAIT)
-
-
-def open_consumer(options: Options, topic: str, start: Any, stop: int | None = None) -> Consumer:
-    """Return a consumer that ends at an offset, or where the log ends now."""
-    return Consumer(
-        options.url(topic),
-        start=start,
-        stop_at_end=True,
-        stop_at=stop,
-        mode="poll",
-        max_fetch_bytes=options.fetch_bytes,
-        prefetch_bytes=_AHEAD * options.fetch_bytes,
-        on_opaque=options.on_opaque,
-        **options.client_options(),
-    )
-
-
-def batches_of(consumer: Consumer, options: Options) -> Iterator[RecordBatch]:
-    """Yield batches to the end of the log.
-
-    Raises:
-        DeadlineExceeded: the server has sent nothing for ``catchUpTimeout``.
-    """
-    patience = options.catch_up_timeout
-    while True:
-        asked = monotonic()
-        batch = consumer.poll(patience)
-        if batch is not None:
-            yield batch
-        elif monotonic() - asked < patience:
-            return
-        else:
-            raise DeadlineExceeded(
-                f"{consumer!r}: nothing came for {patience:.0f} s; look after the server, or raise "
-                "catchUpTimeout"
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class ServerSplit:
-    """A range of a topic at a server.
-
-    Attributes:
-        options: of the query.
-        topic: the topic's name.
-        start: byte offset at which it begins.
-        end: byte offset at which it ends.
-        crc: CRC32C that its records had when they were planned, where they were read then.
-        identity: which topic it is, where that is known.
-        fingerprint: of its last records, where it was planned with one.
-        stop: its end, where a record is known to end there, so that nothing after it is fetched.
-    """
-
-    options: Options
-    topic: str
-    start: int
-    end: int
-    crc: int | None = None
-    identity: TopicIdentity | None = None
-    fingerprint: Fingerprint | None = None
-    stop: int | None = None
-
-    @property
-    def size(self) -> int:
-        """Bytes to read for it."""
-        return self.end - self.start
-
-    def shown_as(self, form: RecordFormat) -> "ServerSplit":
-        """Return the same split in another form of records."""
-        return replace(self, options=replace(self.options, record_format=form))
-
-    def read(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Yield the records.
-
-        Raises:
-            DataLost: they are gone, or are not those that were planned.
-        """
-        with Client(self.options.url(), **self.options.client_options()) as client:
-            if self._is_there(client):
-                yield from self._read(schema, self._stored_times(client, schema))
-
-    def _read(self, schema: pa.Schema, stored: StoredTimes | None) -> Iterator[pa.RecordBatch]:
-        crc, memory, tail = 0, ReadMemory(), _Tail(self.fingerprint)
-        for batch in self.batches():
-            records = Parted.of(memory.unused(len(batch.data)), batch.data)
-            records = records.between(0, self.end - batch.offset)
-            data = memoryview(batch.data)[: records.place(len(records))]
-            if self.crc is not None:
-                crc = crc32c(data, crc)
-            tail.add(data, batch.offset)
-            if len(records):
-                times = None if stored is None else stored.of(records, batch.offset)
-                origin = self.options.origin(self.topic, batch.offset)
-                yield to_batch(schema, records, origin, times)
-        if self.options.fail_on_data_loss:
-            self._check(crc, tail)
-
-    def _stored_times(self, client: Client, schema: pa.Schema) -> StoredTimes | None:
-        """Return what tells when the records were stored, where a column asks for it."""
-        if TIME_COLUMNS.isdisjoint(schema.names):
-            return None
-        topic = self.topic if self.identity is None else self.identity.id
-
-        def ask(start: int, end: int) -> BatchTimes:
-            return patiently(
-                lambda: client.batch_times(topic, start, end), self.options, time.sleep
-            )
-
-        return StoredTimes(ask, self.start, self.end)
-
-    def _is_there(self, client: Client) -> bool:
-        """Look whether the topic is still the one that was planned.
-
-        Raises:
-            DataLost: it is gone, or another one has its name, and ``failOnDataLoss`` holds.
-        """
-        if self.identity is None:
-            return True
-        try:
-            now = TopicIdentity.of(client.get_topic(self.topic))
-            difference = self.identity.difference(now)
-        except (TopicNotFound, TopicDeleted):
-            difference = "it is gone"
-        if difference is None:
-            return True
-        text = f"topic {self.topic!r} is not the one that was planned: {difference}"
-        if self.options.fail_on_data_loss:
-            raise DataLost(f"{text}; failOnDataLoss=false leaves its records out")
-        lost(text, self.size)
-        return False
-
-    def _check(self, crc: int, tail: "_Tail") -> None:
-        if (self.crc is not None and crc != self.crc) or not tail.fits():
-            raise DataLost(
-                f"topic {self.topic!r}: the records from offset {self.start} to {self.end} are not "
-                "those that were there when the batch was planned; the log was cut or replaced"
-            )
-
-    def batches(self) -> Iterator[RecordBatch]:
-        """Yield what the server has in the range; the last batch may reach beyond it."""
-        start = self.start
-        while start < self.end:
-            try:
-                yield from self._consume(start)
-            except (InvalidOffset, LogTruncated) as error:
-                earliest = getattr(error, "earliest", None)
-                if self.options.fail_on_data_loss:
-                    raise DataLost(f"topic {self.topic!r}, offset {start}: {error}") from error
-                if earliest is None or not start < earliest:
-                    return
-                start = earliest
-            except MisalignedOffset as error:
-                raise MisalignedOffset(
-                    f"topic {self.topic!r}: offset {start} lies inside a record; begin at an "
-                    "offset that a row had",
-                    start,
-                ) from error
-            else:
-                return
-
-    def _consume(self, start: int) -> Iterator[RecordBatch]:
-        with open_consumer(self.options, self.topic, start, self.stop) as consumer:
-            for batch in batches_of(consumer, self.options):
-                if batch.offset >= self.end:
-                    return
-                yield batch
-                if batch.next_offset >= self.end:
-                    return
-            if consumer.end is not None and consumer.end < self.end:
-                raise LogTruncated(f"the log ends at {consumer.end}, before {self.end}", start)
-
-
-class _Tail:
-    """Keeps the bytes that a fingerprint covers while a range goes by."""
-
-    def __init__(self, known: Fingerprint | None) -> None:
-        self._known = known
-        self._kept = bytearray()
-        self._from = 0
-
-    def add(self, data: memoryview, offset: int) -> None:
-        """Take the next bytes of the range."""
-        if self._known is None or offset + len(data) <= self._known.start:
-            return
-        if not self._kept:
-            self._from = max(offset, self._known.start)
-        self._kept += data[max(0, self._known.start - offset) :]
-
-    def fits(self) -> bool:
-        """Whether those are the planned ones; what begins before the range is not judged."""
-        known = self._known
-        return known is None or self._from > known.start or known.matches(self._kept)
 
 
 def _is_wanted(info: TopicInfo, options: Options) -> bool:
@@ -360,14 +127,15 @@ class ServerLog:
             boundaries = Boundaries.at(client, view)
             edges = [start, *boundaries.cut(start, end, size), end]
             return [
-                self._fingerprinted(view, boundaries, first, last)
+                self._fingerprinted(client, view, boundaries, (first, last))
                 for first, last in pairwise(edges)
             ]
 
     def _fingerprinted(
-        self, view: TopicView, boundaries: Boundaries, start: int, end: int
+        self, client: Client, view: TopicView, boundaries: Boundaries, ends: tuple[int, int]
     ) -> ServerSplit:
         """Return a split; where a record is known to end with it, it has a fingerprint."""
+        start, end = ends
         known = end == view.end or boundaries.has(end)
         return ServerSplit(
             self._options,
@@ -375,26 +143,26 @@ class ServerLog:
             start,
             end,
             identity=view.identity,
-            fingerprint=self._fingerprint(view, boundaries, start, end) if known else None,
+            fingerprint=self._fingerprint(client, view, boundaries, ends) if known else None,
             stop=end if known else None,
         )
 
     def _fingerprint(
-        self, view: TopicView, boundaries: Boundaries, start: int, end: int
+        self, client: Client, view: TopicView, boundaries: Boundaries, ends: tuple[int, int]
     ) -> Fingerprint | None:
         """Return the fingerprint of the last records of a range; None where there is none."""
+        start, end = ends
         first = max(start, boundaries.before(end - FINGERPRINT_BYTES, FINGERPRINT_BYTES))
-        data = self._bytes(view.name, first, end)
-        return Fingerprint.of(data, end)
+        return Fingerprint.of(self._bytes(client, view, first, end), end)
 
-    def _bytes(self, topic: str, start: int, end: int) -> bytes:
+    def _bytes(self, client: Client, view: TopicView, start: int, end: int) -> bytes:
         """Return the records that lie back to back before the end of a range."""
-        split = ServerSplit(self._options, topic, start, end, stop=end)
+        split = ServerSplit(self._options, view.name, start, end, identity=view.identity, stop=end)
         found, begin = bytearray(), start
-        for batch in split.batches():
-            if batch.offset != begin + len(found):  # nothing lies between (AMB-29)
-                found, begin = bytearray(), batch.offset
-            found += batch.data
+        for piece in split.pieces(client, ReadMemory()):
+            if piece.offset != begin + len(found):  # nothing lies between (AMB-29)
+                found, begin = bytearray(), piece.offset
+            found += piece.data
         return bytes(found) if begin + len(found) == end else b""
 
     def _cut_read(self, view: TopicView, start: int, end: int) -> list[InputSplit]:
@@ -428,10 +196,10 @@ class ServerLog:
         self, checkpoint: TopicCheckpoint, view: TopicView, span: int
     ) -> TopicCheckpoint | None:
         """Go on to a boundary that the server finds; None where there is none near enough."""
-        self._compare(checkpoint, view)
         begin = checkpoint.offset
         size = max(_SMALLEST_SPLIT, wanted_bytes(span, self._options))
         with Client(self._options.url(), **self._options.client_options()) as client:
+            self._compare(client, checkpoint, view)
             boundaries = Boundaries.at(client, view)
             end = begin + span
             if end != view.end:
@@ -439,10 +207,10 @@ class ServerLog:
             if end <= begin:
                 return None
             edges = [*boundaries.cut(begin, end, size), end]
-            fingerprint = self._fingerprint(view, boundaries, begin, end)
+            fingerprint = self._fingerprint(client, view, boundaries, (begin, end))
         return checkpoint.moved(end, fingerprint, tuple(Cut(edge) for edge in edges), 0)
 
-    def _compare(self, checkpoint: TopicCheckpoint, view: TopicView) -> None:
+    def _compare(self, client: Client, checkpoint: TopicCheckpoint, view: TopicView) -> None:
         """Compare the records before a checkpoint, where they are still there (AMB-30).
 
         Raises:
@@ -452,7 +220,7 @@ class ServerLog:
         if known is None or known.start < view.start:
             return
         try:
-            found = self._bytes(view.name, known.start, known.end)
+            found = self._bytes(client, view, known.start, known.end)
         except MisalignedOffset:
             found = b""
         if not known.matches(found):
@@ -491,7 +259,7 @@ class ServerLog:
 
         A replica may be behind, and so may the server whose files the batch was planned from.
         """
-        name, wait = checkpoint.topic.label, _FIRST_WAIT
+        name, wait = checkpoint.topic.label, FIRST_WAIT
         until = monotonic() + self._options.catch_up_timeout
         while True:
             now = next((view for view in self.look({name}) if view.name == name), None)
@@ -501,7 +269,7 @@ class ServerLog:
             if checkpoint.topic.difference(now.identity) is not None:
                 return now
             self._sleep(min(wait, left))
-            wait = min(2 * wait, _LONGEST_WAIT)
+            wait = min(2 * wait, LONGEST_WAIT)
 
     def _cut(self, checkpoint: TopicCheckpoint, start: int, end: int) -> list[InputSplit]:
         """Return the splits of a checkpoint as far as they lie in a range."""

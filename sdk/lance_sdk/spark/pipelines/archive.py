@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from lance_sdk.errors import ConfigError
@@ -94,6 +95,7 @@ def archive(
     unknown = [name for name in partition_by if name not in _PARTITIONS]
     if unknown:
         raise ConfigError(f"partition by {', '.join(_PARTITIONS)}, not by {unknown[0]!r}")
+    check_target(target)
     said = {NAMES["starting_offsets"]: "earliest", **options}
     parsed = Options.parse(said)
     form = _form(parsed, target)
@@ -125,6 +127,18 @@ def _query(
         .option("checkpointLocation", f"{target.rstrip('/')}/{_CHECKPOINT}")
         .trigger(availableNow=True)
     )
+
+
+def check_target(target: str) -> None:
+    """Refuse what cannot be the folder of an archive.
+
+    Raises:
+        ConfigError: it is empty, or a file.
+    """
+    if not target:
+        raise ConfigError("the folder of the archive has no name; say where the archive is to be")
+    if "://" not in target and Path(target).exists() and not Path(target).is_dir():
+        raise ConfigError(f"{target} is a file; name the folder of an archive, or a new one")
 
 
 def check_archive(options: Mapping[str, str]) -> int:

@@ -4,13 +4,15 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from lance_sdk.errors import ConfigError
 from lance_sdk.spark import register
+from lance_sdk.spark.errors import SparkFailed
 from lance_sdk.spark.failures import first_line, own_errors
 from lance_sdk.spark.options import NAMES, Options
-from lance_sdk.spark.pipelines.archive_files import moved_files
+from lance_sdk.spark.pipelines.archive_files import METADATA, moved_files
 from lance_sdk.spark.pipelines.archive_reader import ArchivedTopic, archived_topics, has_keys
 from lance_sdk.spark.pipelines.growth import watched
 from lance_sdk.spark.pipelines.session import refuse_connect, spread
@@ -73,10 +75,12 @@ def replay(
         ConfigError: the folder is not an archive, or the options do not fit.
         LanceError: the server cannot be written to.
     """
+    if spark is not None:
+        refuse_connect(spark)
     parsed = check_replay(options)
+    check_archived(source)
     if spark is None:
         return _replay_here(source, parsed, condition, dry_run=dry_run, tell=tell)
-    refuse_connect(spark)
     frame = _archived(spark, source, condition)
     with own_errors():
         counted = frame.groupBy("topic").count().collect()
@@ -156,6 +160,23 @@ def check_replay(options: Mapping[str, str]) -> Options:
     return parsed
 
 
+def check_archived(source: str) -> None:
+    """Refuse a folder that is no archive, as far as that is seen without Spark.
+
+    Raises:
+        ConfigError: it is not there, or has no Parquet files.
+    """
+    if "://" in source:  # Arrow may not know the way, and Spark does
+        return
+    folder = Path(source)
+    if not folder.is_dir():
+        raise ConfigError(f"{source} is not an archive: there is no such folder")
+    if next(folder.rglob("*.parquet"), None) is None and not (folder / METADATA).is_dir():
+        raise ConfigError(
+            f"{source} is not an archive: it has no Parquet files; name the folder of one"
+        )
+
+
 def _archived(spark: "SparkSession", source: str, condition: str | None) -> "DataFrame":
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - heavy
     from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415 - likewise
@@ -163,9 +184,10 @@ def _archived(spark: "SparkSession", source: str, condition: str | None) -> "Dat
     moved = moved_files(source)
     places = [source] if moved is None else moved
     try:
-        frame = spark.read.option("basePath", source).parquet(*places)
-    except AnalysisException as error:
-        told = first_line(error)
+        with own_errors():
+            frame = spark.read.option("basePath", source).parquet(*places)
+    except SparkFailed as error:
+        told = str(error).removeprefix("Spark: ")
         raise ConfigError(f"{source} is not an archive, name the folder of one: {told}") from None
     missing = {"topic", "offset", "type", "value"} - set(frame.columns)
     if missing:

@@ -29,6 +29,8 @@ LOG_LEVEL: Final = "LWP_SPARK_LOG"
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """Where ``spark-submit`` tells a program how to reach the Java side."""
 _PYTHON: Final = "PYSPARK_PYTHON"
+_WITHOUT_VFORK: Final = 25
+"""The first version of Java that is not told to start programs by VFORK, which is to be removed."""
 _BRIEF: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 T = TypeVar("T")
 R = TypeVar("R")
@@ -36,9 +38,9 @@ R = TypeVar("R")
 
 @contextmanager
 def local_session(
-    *, cores: int | None = None, memory: str = "1g", brief: bool = False
+    *, cores: int | None = None, memory: str = "1g", brief: bool = False, stop: bool = True
 ) -> Iterator["SparkSession"]:
-    """Yield the session there is, or a new one, which is stopped at the end.
+    """Yield the session there is, or a new one.
 
     A new one runs where ``spark-submit`` says, if that started this program; else where the
     environment variable ``SPARK_MASTER`` says; else on this machine.
@@ -47,6 +49,8 @@ def local_session(
         cores: of this machine to use; all by default.
         memory: of the Java side, as Spark writes it.
         brief: whether it works for seconds, so that Java compiles its code quickly and not well.
+        stop: whether a new one is stopped at the end. A program that ends directly afterwards need
+            not wait for that: on this machine Java ends with it.
 
     Raises:
         ConfigError: PySpark or Java is missing.
@@ -73,7 +77,8 @@ def local_session(
         with own_errors():
             builder = _builder(SparkSession.builder, cores, memory, " ".join(filter(None, java)))
             spark = builder.appName("lwp").getOrCreate()
-        stack.callback(spark.stop)
+        if stop or not spark.sparkContext.master.startswith("local"):
+            stack.callback(spark.stop)
         yield spark
 
 
@@ -102,12 +107,23 @@ def _quick_python() -> str:
     return quick_python(_folder())
 
 
+def _spawning(version: int) -> str:
+    """Return the option with which Java starts programs quickly, or nothing.
+
+    Without a native library Hadoop starts ``chmod`` and ``readlink`` for files on a local disk:
+    about fifty times for an archive. Since version 13 Java starts each through a helper program,
+    which costs 20 ms; VFORK is how it did that before.
+    """
+    is_known = sys.platform == "linux" and version < _WITHOUT_VFORK
+    return "-Djdk.lang.Process.launchMechanism=VFORK" if is_known else ""
+
+
 def _builder(builder: Any, cores: int | None, memory: str, java: str) -> Any:
     if _SUBMITTED in os.environ:  # its Java side runs, and has the settings of its command line
         return builder
     from pyspark import SparkConf  # noqa: PLC0415 - heavy
 
-    check_java()
+    java = " ".join(filter(None, (java, _spawning(check_java()))))
     if _PYTHON not in os.environ:
         os.environ[_PYTHON] = _python()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

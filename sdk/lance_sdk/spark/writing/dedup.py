@@ -12,7 +12,8 @@ from typing import Final
 
 from lance_sdk import Client
 from lance_sdk.errors import TopicNotFound
-from lance_sdk.spark.logs.server_log import ServerLog, batches_of, open_consumer
+from lance_sdk.spark.logs.server_calls import batches_of, open_consumer
+from lance_sdk.spark.logs.server_log import ServerLog
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.rows.encoding import Frame
 from lance_sdk.spark.writing.sending import FrameSender
