@@ -227,7 +227,7 @@ class ProducerConfig(ClientConfig):
     batch_bytes: int = 64 * 1024
     batch_records: int = 16_384
     buffer_bytes: int = 32 * 1024 * 1024
-    max_in_flight: int = 64
+    max_in_flight: int = 128
     delivery_timeout: Duration = 120.0
     on_full: Literal["block", "raise", "journal"] = "block"
     block_timeout: Duration = 60.0

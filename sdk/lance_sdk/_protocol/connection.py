@@ -157,7 +157,12 @@ class Connection:
         return between and data == encode_ack(self.dialect, batch_id)
 
     def ask(self, request: Request, now: float) -> None:
-        """Send a control request; its answer goes to the request's callbacks."""
+        """Send a control request; its answer goes to the request's callbacks.
+
+        Args:
+            request: what to ask.
+            now: the time from which on its answer is waited for, in seconds.
+        """
         request.deadline = now + self._request_timeout
         self._requests.append(request)
         self._output.append(encode_control(self.dialect, request.command, request.payload))

@@ -53,6 +53,7 @@ class PendingRequest(Completion):
         "payload",
         "repeatable",
         "request",
+        "submitted",
     )
 
     def __init__(
@@ -71,6 +72,7 @@ class PendingRequest(Completion):
         self.parse = parse
         self.repeatable = repeatable
         self.request: Request | None = None
+        self.submitted = 0.0
         self.deadline = math.inf
         self.abandoned = False
         self.moves = 0
@@ -109,6 +111,7 @@ class RequestTracker(ReadOnlyHandler):
         self._queue: deque[PendingRequest] = deque()
         self._sent: deque[PendingRequest] = deque()
         self._elsewhere: NotLeader | None = None
+        self._ready_at = 0.0
         self.completed = 0
         self.situation: Callable[[], Situation] = Situation
 
@@ -117,6 +120,7 @@ class RequestTracker(ReadOnlyHandler):
 
     def submit(self, call: PendingRequest, now: float) -> None:
         """Queue a call."""
+        call.submitted = now
         call.deadline = now + self._timeout
         self._queue.append(call)
 
@@ -126,7 +130,9 @@ class RequestTracker(ReadOnlyHandler):
         return all(call.abandoned for call in (*self._queue, *self._sent))
 
     def ready(self, connection: Connection, topic: TopicInfo | None, now: float) -> None:
-        """Nothing to prepare: `fill` sends what is queued."""
+        """Note since when calls can be answered: `fill` sends what is queued."""
+        del connection, topic
+        self._ready_at = now
 
     def fill(self, connection: Connection, now: float) -> None:
         """Send what is queued."""
@@ -137,7 +143,8 @@ class RequestTracker(ReadOnlyHandler):
                 connection.ping(now, partial(self._ponged, call, now))
             else:
                 call.request = self._request(call, call.command, call.expects)
-                connection.ask(call.request, now)
+                # From its submission on, so that no later call is sent behind one that is given up.
+                connection.ask(call.request, max(call.submitted, self._ready_at))
 
     def _ponged(self, call: PendingRequest, sent_at: float, now: float) -> None:
         self._settle(call, now - sent_at)

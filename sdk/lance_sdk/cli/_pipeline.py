@@ -109,8 +109,12 @@ def archive_(
     """
     options = _reading(source, more)
     from lance_sdk.spark.pipelines import archive  # noqa: PLC0415 - heavy, and an extra
-    from lance_sdk.spark.pipelines.archive import check_archive  # noqa: PLC0415 - likewise
+    from lance_sdk.spark.pipelines.archive import (  # noqa: PLC0415 - likewise
+        check_archive,
+        check_target,
+    )
 
+    check_target(target)
     with _understood(source):
         size = check_archive(options)
     if dry_run:
@@ -187,11 +191,13 @@ def replay_(
     from lance_sdk.spark.pipelines import replay  # noqa: PLC0415 - heavy, and an extra
     from lance_sdk.spark.pipelines.archive_files import committed_bytes  # noqa: PLC0415 - likewise
     from lance_sdk.spark.pipelines.replay import (  # noqa: PLC0415 - likewise
+        check_archived,
         check_replay,
         needs_spark,
     )
 
     check_replay(options)
+    check_archived(source)
     size = committed_bytes(source)
     if engine == "auto" and (size > _SMALL or needs_spark(source, where)):
         engine = "spark"
@@ -471,7 +477,8 @@ def _engine_for(engine: str, size: int) -> Iterator["SparkSession | None"]:
 @contextmanager
 def _spark(size: int = _SMALL) -> Iterator["SparkSession"]:
     """Yield Spark, which starts sooner for what is no more than some bytes."""
-    from lance_sdk.spark.pipelines.session import local_session  # noqa: PLC0415 - as above
+    from lance_sdk.spark.failures import own_errors  # noqa: PLC0415 - as above
+    from lance_sdk.spark.pipelines.session import local_session  # noqa: PLC0415 - likewise
 
-    with local_session(brief=size <= _BRIEF) as spark:
+    with local_session(brief=size <= _BRIEF, stop=False) as spark, own_errors():
         yield spark

@@ -139,6 +139,11 @@ class Fingerprint:
         covered = memoryview(records)[_first_covered(records) :]
         return cls(end - len(covered), len(covered), _digest(covered))
 
+    @classmethod
+    def over(cls, data: Buffer, end: int) -> Self:
+        """Return the fingerprint of bytes before an offset, wherever in a record they begin."""
+        return cls(end - len(data), len(data), _digest(data))
+
     @property
     def end(self) -> int:
         """Byte offset after what is covered, which is the committed offset."""

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from tests.sdk.core.conftest import LIMITS
+
 from lance_sdk._protocol.events import Close, Connect
 from lance_sdk._protocol.request_tracker import PendingRequest, ping_call
 from lance_sdk.errors import (
@@ -75,6 +77,23 @@ def test_a_call_has_a_deadline(client: Any) -> None:
     assert not second.done
     rig.wire.control(Command.TOPIC_RESPONSE, TOPICS)
     assert second.value == []
+
+
+def test_no_call_is_sent_behind_one_that_was_given_up(client: Any) -> None:
+    """Its answer could be taken for the one that never came: both deadlines are one moment."""
+    rig = client.build(timeout=LIMITS.request_timeout)
+    rig.wire.connect()
+    late = listing()
+    rig.caller.submit(late, rig.clock.now)
+    rig.clock.advance(0.5)  # until the thread that sends is awake
+    rig.wire.turn()
+    rig.wire.take(FrameKind.CONTROL)
+    rig.wire.advance(20.0)
+    rig.wire.send(encode_keepalive(SPECIFIED))  # it lives
+    rig.wire.advance(LIMITS.request_timeout - 20.5)
+    assert isinstance(late.error, DeadlineExceeded)
+    submit(rig, listing())
+    assert rig.wire.take(FrameKind.CONTROL) == []
 
 
 def test_a_repeatable_call_survives_a_lost_connection(client: Any) -> None:
