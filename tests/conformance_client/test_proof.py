@@ -1,13 +1,16 @@
 """The clients that prove the cases: right, broken, null and hostile ones."""
 
 import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import lz4.frame
 import pytest
 
-from lance_conformance.client.golden.driver import GoldenDriver
+from lance_conformance.client.golden.driver import GoldenDriver, Request
 from lance_conformance.client.golden.specified import Specified
+from lance_conformance.client.golden.values import Body, Record
 from lance_conformance.client.inprocess import standing
 from lance_conformance.client.mutants import all_mutants
 from lance_conformance.client.suite import LwpClients
@@ -27,6 +30,7 @@ from lance_conformance.engine.selftest.targets import (
 from lance_conformance.engine.selftest.test_selection import witnesses
 from lance_conformance.engine.suite import StartServer
 from lance_conformance.engine.suites import suite_named
+from lance_conformance.server.golden.codec import SIZE, parse
 
 # A TLS handshake that a case breaks off may end only with its event loop, and be collected later.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -92,18 +96,72 @@ class Fetches(Specified):
         return False
 
 
+class Compresses(Specified):
+    """A right client that compresses every batch."""
+
+    def ingest(self, batch_id: int, now: int, topic: int, records: Sequence[Record], /) -> bytes:
+        """An Ingest with one LZ4 frame."""
+        frame = super().ingest(batch_id, now, topic, records)
+        plain, payload = parse(frame), lz4.frame.compress(frame[SIZE:], content_checksum=True)
+        return self.encode(plain._replace(flags=plain.flags | 0x01, payload=payload))
+
+
+class EagerDriver(GoldenDriver):
+    """A right client that connects at once, and is no client where that fails."""
+
+    async def call(self, request: Request) -> Body:
+        """Carry out one operation."""
+        if self.client is None and request["op"] not in {"connect", "juggle", "close"}:
+            return {"error": {"kind": "closed", "text": "there is no client"}}
+        answer = await super().call(request)
+        if request["op"] == "connect" and "error" in (found := await super().call({"op": "ping"})):
+            await super().call({"op": "close"})
+            self.client = None
+            return found
+        return answer
+
+
 @dataclass(frozen=True, slots=True)
-class Follower(SelftestTarget):
-    """That client on trial."""
+class Right(SelftestTarget):
+    """Another right client on trial."""
+
+    make: Callable[[], GoldenDriver] = GoldenDriver
 
     def server(self, _setting: str) -> StartServer:
         """A driver of it."""
-        return partial(standing, "a client that fetches", lambda: GoldenDriver(lambda _: Fetches()))
+        return partial(standing, "another right client", self.make)
+
+
+def faults(make: Callable[[], GoldenDriver], *areas: str) -> Sequence[str]:
+    """What cases of these areas find wrong with a right client."""
+    subject = Right(SUITE.name, "golden", "golden", "specified", jobs=4, make=make)
+    cases = frozenset(case for case in SUITE.by_id if case.startswith(areas))
+    return gates.golden_passes(SUITE, run({subject: cases})).faults
 
 
 def test_a_client_that_follows_by_fetch_passes() -> None:
     """No case wants a Subscribe of it."""
-    subject = Follower(SUITE.name, "golden", "golden", "specified", jobs=4)
-    cases = frozenset(case for case in SUITE.by_id if case.startswith("follow/"))
-    trials = run({subject: cases})
-    assert gates.golden_passes(SUITE, trials).faults == ()
+    assert faults(lambda: GoldenDriver(lambda _: Fetches()), "follow/") == ()
+
+
+def test_a_client_that_compresses_everything_passes() -> None:
+    """The kit looks at the records in its batches."""
+    areas = ("ack/", "rec/", "wire/", "drawn/", "large/sends", "large/follows", "many/", "again/")
+    assert faults(lambda: GoldenDriver(lambda _: Compresses()), *areas) == ()
+
+
+def test_a_client_that_connects_at_once_passes() -> None:
+    """What it was told at connect is the reason of what fails without a connection."""
+    assert faults(EagerDriver, "pass/", "code/") == ()
+
+
+@pytest.mark.parametrize("kind", ["fatal", "closed"])
+def test_a_client_that_connects_at_once_and_tells_another_reason_fails(kind: str) -> None:
+    """A refused token is told as such, at connect or later."""
+
+    class Wrong(EagerDriver):
+        async def call(self, request: Request) -> Body:
+            answer = await super().call(request)
+            return answer if "error" not in answer else {"error": {"kind": kind, "text": "no"}}
+
+    assert len(faults(Wrong, "pass/refused", "pass/error")) >= 2

@@ -1,7 +1,10 @@
 """The rules for every frame, each broken once."""
 
+import sys
 from dataclasses import replace
 
+import lz4.block
+import lz4.frame
 import pytest
 
 from lance_conformance.client.scripted.received_frame import FrameReader, ReceivedFrame
@@ -9,12 +12,23 @@ from lance_conformance.client.scripted.rules import broken_rules
 from lance_conformance.dialect import DEPLOYED, SPECIFIED
 from lance_conformance.wire.control import KEEPALIVE, control, fetch, get_topic, ingest
 from lance_conformance.wire.crc import crc32c
-from lance_conformance.wire.frame import Flag, Frame
+from lance_conformance.wire.frame import MAX_PAYLOAD, Flag, Frame
 from lance_conformance.wire.tlv import record
 
 INGEST = ingest(7, 1, [b"one", b"two"])
+
+
+def compressed(payload: bytes, record_count: int = INGEST.record_count) -> Frame:
+    """An Ingest with the flag Compressed and this payload."""
+    flags = Flag.BATCH_MODE | Flag.COMPRESSED
+    return replace(INGEST, flags=flags, payload=payload, record_count=record_count)
+
+
+LZ4 = lz4.frame.compress(INGEST.payload, content_checksum=True)
+BLOCK = lz4.block.compress(INGEST.payload, store_size=False)
 RIGHT = {
-    "ingest": INGEST, "keepalive": KEEPALIVE, "fetch": fetch(7, 0, 100), "get": get_topic(7),
+    "ingest": INGEST, "compressed": compressed(LZ4), "keepalive": KEEPALIVE,
+    "fetch": fetch(7, 0, 100), "get": get_topic(7),
 }  # fmt: skip
 WRONG = {
     "version": replace(INGEST, version=2),
@@ -36,6 +50,21 @@ WRONG = {
     "reserved-type": replace(INGEST, payload=record(b"x", 0), record_count=1),
     "null-length": replace(INGEST, payload=record(b"x", 0xFF), record_count=1),
 }
+NOT_LZ4 = {
+    "plain records": INGEST.payload,
+    "a bare block": BLOCK,
+    "a frame that is cut short": LZ4[:-1],
+    "a frame with a wrong checksum": LZ4[:-1] + bytes([LZ4[-1] ^ 1]),
+    "a frame that wants a dictionary": LZ4[:4] + bytes([LZ4[4] | 1]) + LZ4[5:],
+    "a frame and another byte": LZ4 + b"\0",
+    "two frames": LZ4 + LZ4,
+    "a frame that is too large": lz4.frame.compress(bytes(MAX_PAYLOAD + 1)),
+    "nothing": b"",
+}
+RECORDS = {
+    "record-chain": (INGEST.payload + b"\0", 2), "record-count": (INGEST.payload, 3),
+    "reserved-type": (record(b"x", 0), 1), "null-length": (record(b"x", 0xFF), 1),
+}  # fmt: skip
 
 
 def seen(*frames: Frame) -> list[ReceivedFrame]:
@@ -57,6 +86,41 @@ def test_a_wrong_frame_breaks_its_rule(name: str) -> None:
     broken = broken_rules(received, SPECIFIED)
     assert name in broken
     assert len(broken[name]) > 5
+
+
+@pytest.mark.parametrize("payload", NOT_LZ4.values(), ids=NOT_LZ4)
+def test_a_compressed_batch_is_one_lz4_frame(payload: bytes) -> None:
+    """Whatever else stands in one that says so breaks the rule."""
+    (received,) = seen(compressed(payload))
+    assert set(broken_rules(received, SPECIFIED)) - {"payload-there"} == {"compressed"}
+
+
+@pytest.mark.parametrize("payload", NOT_LZ4.values(), ids=NOT_LZ4)
+def test_the_kit_as_one_file_judges_compression_alike(
+    payload: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the package it reads LZ4 by itself."""
+    (known,) = seen(compressed(payload))
+    for module in ("lz4", "lz4.frame", "lz4.block"):
+        monkeypatch.setitem(sys.modules, module, None)
+    (received,) = seen(compressed(payload))
+    assert bool(received.closed)
+    assert received.opened == known.opened
+    assert seen(compressed(LZ4))[0].opened.payload == INGEST.payload
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_records_in_a_compressed_batch_keep_the_rules(name: str) -> None:
+    """Compression hides no wrong record."""
+    payload, count = RECORDS[name]
+    (received,) = seen(compressed(lz4.frame.compress(payload), record_count=count))
+    assert set(broken_rules(received, SPECIFIED)) == {name}
+
+
+def test_the_records_of_a_bare_block_are_known() -> None:
+    """It is a wrong payload, but the other rules and cases go on with its records."""
+    (received,) = seen(compressed(BLOCK))
+    assert received.opened.payload == INGEST.payload
 
 
 def test_the_other_polynomial_breaks_a_rule() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.driver import Driver, DriverDiedError
 from lance_conformance.client.evaluation import batch_of, decoded, judge, read, records_of
+from lance_conformance.client.exact import Exact
 from lance_conformance.client.inprocess import client_of
 from lance_conformance.client.operations import RENEW, WAIT, Op, Want
 from lance_conformance.client.scripted.model import Model
@@ -24,6 +25,9 @@ from lance_conformance.engine.failures import Blocked, Failure, NotApplicable
 
 CLOSE = Op("close", want=Want(error=True))
 """The last operation of every case; a client that complains has still ended."""
+
+DRY = 3
+"""Polls in a row without a record after which no further ones are made for what is missing."""
 
 
 class ClientCaseContext(BaseContext):
@@ -46,6 +50,7 @@ class ClientCaseContext(BaseContext):
         self._driver: Driver | None = None
         self._died = "the driver was not started"
         self._opening = CLOSE
+        self._exact: Exact | None = None
 
     async def prepare(self) -> None:
         """Have a driver that runs."""
@@ -106,7 +111,7 @@ class ClientCaseContext(BaseContext):
         return has, server
 
     async def _control(self, case: ClientCase) -> None:
-        ops = [op if op.refused_here else replace(op, want=Want()) for op in case.ops]
+        ops = [_right(op) for op in case.ops]
         server = self._server(case, ())
         tls = "right" if case.tls else ""
         right = replace(case, checks=(), listens=True, tls=tls)
@@ -117,7 +122,9 @@ class ClientCaseContext(BaseContext):
             raise failure.told_as(Blocked, words) from failure
 
     def _server(self, case: ClientCase, script: Sequence[On]) -> ScriptedServer:
-        model = Model(self.conditions.dialect, case.records, case.topic_id, case.base, case.torn)
+        model = Model(
+            self.conditions.dialect, case.records, case.topic_id, case.base, case.torn, case.cuts
+        )
         return ScriptedServer(
             model, script, self.transcript, self._numbers,
             pause=self.client.pause, operation=self._timeouts.operation,
@@ -126,15 +133,20 @@ class ClientCaseContext(BaseContext):
     async def _phase(self, server: ScriptedServer, case: ClientCase, ops: Sequence[Op]) -> None:
         certificates = Certificates.of(case.tls)
         context = certificates.server if certificates else None
+        self._exact = Exact(server) if case.exact else None
         options = {**case.options, **(certificates.options() if certificates else {})}
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(server.open(context))
             nobody = stack.enter_context(closed_port())
             port = server.port if case.listens else nobody
             self._opening = self._connect(port, options)
-            await self._ask(server, self._opening)
+            await self._open(server)
             for op in ops:
                 await self._carry_out(server, op)
+            if self._exact is not None and not any(
+                op.name == "poll" and op.want.error for op in ops
+            ):
+                self._exact.end()
             for check in case.checks:
                 await check.judge(server, self._deadline())
             await self._ask(server, CLOSE)
@@ -155,6 +167,11 @@ class ClientCaseContext(BaseContext):
         }
         return Op("connect", {**arguments, **options}, Want(error=True))
 
+    async def _open(self, server: ScriptedServer) -> None:
+        """Begin a client; one that connects at once may tell here why it cannot."""
+        result = await self._ask(server, self._opening)
+        server.unconnected = str(result.get("error", {}).get("kind", ""))
+
     def _deadline(self) -> float:
         return asyncio.get_running_loop().time() + self._timeouts.hang
 
@@ -163,25 +180,45 @@ class ClientCaseContext(BaseContext):
             await asyncio.sleep(op.arguments["part"] * self._timeouts.operation)
             return
         if op.name == RENEW:
-            await self._ask(server, CLOSE)
-            await self._ask(server, self._opening)
-            server.tickets.clear()
-            return
-        if op.enough and len(server.read) >= op.enough:
-            return
+            await self._renew(server)
+        elif not self._is_left_out(server, op):
+            await self._perform(server, op)
+
+    async def _renew(self, server: ScriptedServer) -> None:
+        await self._ask(server, CLOSE)
+        await self._open(server)
+        server.tickets.clear()
+        if self._exact is not None:
+            self._exact.renewed()
+
+    async def _perform(self, server: ScriptedServer, op: Op) -> None:
         answered = len(server.answered)
+        server.begin(op.meanwhile)
+        if self._exact is not None:
+            op = self._exact.begin(op)
         try:
             result = await self._ask(server, op)
         except NotApplicable:
             if op.optional:
                 return
             raise
-        server.read += [decoded(each.get("value")) for each in records_of(result)]
+        values = [decoded(each.get("value")) for each in records_of(result)]
+        server.read += values
+        server.dry = 0 if values or op.name != "poll" else server.dry + 1
         if op.name == "send_async" and "ok" in result:
             server.tickets.append((str(result["ok"].get("ticket")), batch_of(op)))
         judge(op, result, server, answered)
+        if self._exact is not None:
+            self._exact.judge(op, result.get("ok"))
         if op.name == "flush":
             server.tickets.clear()
+
+    def _is_left_out(self, server: ScriptedServer, op: Op) -> bool:
+        """Whether there is nothing to read for a poll that is made for what is missing."""
+        missing = not op.enough or len(server.read) < op.enough
+        news = not op.if_news or bool(self._exact and self._exact.has_news)
+        waits = bool(op.enough or op.if_news) and server.dry >= DRY
+        return waits or not (missing and news)
 
     async def _ask(self, server: ScriptedServer, op: Op) -> Mapping[str, Any]:
         if self._driver is None:
@@ -217,6 +254,11 @@ class ClientCaseContext(BaseContext):
                     received=wrong,
                     connection=received.connection,
                 )
+
+
+def _right(op: Op) -> Op:
+    """An operation as it must go with a server that does everything right."""
+    return op if op.refused_here else replace(op, want=Want(), meanwhile=())
 
 
 @contextmanager

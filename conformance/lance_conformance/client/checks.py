@@ -217,11 +217,11 @@ class Order:
         """Compare the places of what each connection brought, and look for what is missing."""
         del deadline
         frames = server.frames("ingest")
-        missing = set(self.payloads) - {each.frame.payload for each in frames}
+        missing = set(self.payloads) - {each.opened.payload for each in frames}
         if missing:
             raise _failure("lost", f"{len(self.payloads)} batches", f"{len(missing)} never came")
         for connection in server.connections:
-            mine = [each.frame.payload for each in frames if each.connection == connection.number]
+            mine = [each.opened.payload for each in frames if each.connection == connection.number]
             places = [self.payloads.index(payload) for payload in mine]
             if places != sorted(places):
                 found = f"the order {places}"

@@ -25,11 +25,13 @@ class ClientCase:
         topic_id: The topic's id.
         base: The offset of its first record: what was before is gone.
         torn: Each FetchResponse has one record, and so many bytes of the next one.
+        cuts: Each FetchResponse has as many bytes as were asked for, wherever that is.
         paired: The same without the script must succeed first; otherwise the case is blocked.
         options: More for the client's connect: token, TLS, timers.
         rule: The one of the rules for every frame that this case is about.
         listens: The server accepts connections.
         tls: The certificate that the server shows; empty for plain TCP.
+        exact: Each operation is compared in full with what a right client does.
     """
 
     ops: tuple[Op, ...]
@@ -39,8 +41,10 @@ class ClientCase:
     topic_id: int = TOPIC_ID
     base: int = 0
     torn: int = 0
+    cuts: bool = False
     paired: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
     rule: str = ""
     listens: bool = True
     tls: str = ""
+    exact: bool = False

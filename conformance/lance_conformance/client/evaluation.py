@@ -55,7 +55,7 @@ def judge(op: Op, result: Result, server: ScriptedServer, answered: int) -> None
 
 
 def _failure(
-    reason: str, op: Op, received: str, server: ScriptedServer, *, late: bool | None = None
+    reason: str, op: Op, received: str, server: ScriptedServer, *, late: bool = False
 ) -> Failure:
     return Failure(
         reason,
@@ -63,7 +63,7 @@ def _failure(
         expected=(f"{op}: {op.want}",),
         received=received,
         connection=server.transcript.last_connection(),
-        timing=late,
+        timing=late or server.ran_out or None,
     )
 
 
@@ -75,9 +75,12 @@ def _judge_error(op: Op, error: Mapping[str, Any], server: ScriptedServer) -> No
     kind, text = error["kind"], str(error["text"])[:LONGEST_TEXT]
     told = f"an error of kind {kind}: {text}"
     if not op.want.error:
-        raise _failure("failed", op, told, server, late=kind in _OUT_OF_TIME or None)
-    if op.want.kinds and kind not in op.want.kinds:
-        raise _failure(f"kind:{kind}", op, told, server, late=kind == "timeout" or None)
+        raise _failure("failed", op, told, server, late=kind in _OUT_OF_TIME)
+    # Without a connection, because connect told it: what connect told is the reason.
+    reason = server.unconnected if kind == "closed" and server.unconnected else kind
+    if op.want.kinds and not {kind, reason} & set(op.want.kinds):
+        raise _failure(f"kind:{kind}", op, told, server, late=kind == "timeout")
+    server.ran_out |= kind == "timeout"
 
 
 def _judge_success(op: Op, ok: Mapping[str, Any], server: ScriptedServer, answered: int) -> None:
@@ -89,7 +92,7 @@ def _judge_success(op: Op, ok: Mapping[str, Any], server: ScriptedServer, answer
         found = _found(ok, name)
         if found != value:
             told = f"{name} {str(found)[:LONGEST_TEXT]}, must be {str(value)[:LONGEST_TEXT]}"
-            raise _failure(f"result:{name}", op, told, server, late=_ran_out(ok) or None)
+            raise _failure(f"result:{name}", op, told, server, late=_ran_out(ok))
 
 
 def _ran_out(ok: Result) -> bool:
@@ -136,7 +139,7 @@ Answered = list[ReceivedFrame]
 
 
 def _sent(op: Op, _ok: Result, _server: ScriptedServer, answered: Answered) -> str:
-    acked = b"".join(each.frame.payload for each in answered if _is(each, "ingest"))
+    acked = b"".join(each.opened.payload for each in answered if _is(each, "ingest"))
     return "" if batch_of(op) in acked else "no right Ack of this batch was sent"
 
 
@@ -148,7 +151,7 @@ def _flushed(_op: Op, ok: Result, server: ScriptedServer, _answered: Answered) -
     acked, failed = ok.get("acked"), ok.get("failed")
     if not isinstance(acked, list) or not isinstance(failed, list):
         raise Blocked("driver-protocol", "the driver's flush tells no lists of acked and failed")
-    payloads = {each.frame.payload for each in server.answered if _is(each, "ingest")}
+    payloads = {each.opened.payload for each in server.answered if _is(each, "ingest")}
     records = sum(len(boundaries(payload)) - 1 for payload in payloads)
     if len(acked) > records:
         return f"{len(acked)} batches are said to be acknowledged, and Acks of {records} were sent"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lance_conformance.client.scripted.model import TOPIC_ID, TOPIC_NAME
+from lance_conformance.client.scripted.script import On
 
 KINDS = ("retriable", "redirect", "auth", "fatal", "protocol", "closed", "timeout")
 """Kinds of errors that a driver tells apart."""
@@ -44,7 +45,11 @@ class Op:
         want: What may come of it.
         refused_here: The client itself must refuse it, with or without a faulty server.
         optional: A driver that does not support it goes on with the next one.
-        enough: It is left out once so many records have been read; 0 for never.
+        enough: It is left out once so many records have been read, or several polls in a row
+            brought none; 0 for never.
+        meanwhile: Where the server departs from the right answers while it lasts, before the
+            case's own script; counted from its beginning.
+        if_news: It is left out where the subscription has read the whole log.
     """
 
     name: str
@@ -53,6 +58,8 @@ class Op:
     refused_here: bool = False
     optional: bool = False
     enough: int = 0
+    meanwhile: tuple[On, ...] = ()
+    if_news: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -68,6 +75,10 @@ class Op:
     def gives(self, **result: Any) -> "Op":
         """It must succeed with this result."""
         return replace(self, want=replace(self.want, result=result))
+
+    def during(self, *meanwhile: On) -> "Op":
+        """The server departs from the right answers while it lasts."""
+        return replace(self, meanwhile=meanwhile)
 
     def refused(self) -> "Op":
         """The client itself refuses it."""

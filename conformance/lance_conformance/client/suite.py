@@ -20,7 +20,9 @@ from lance_conformance.client.cases import (
 from lance_conformance.client.cases.registry import AREAS, CASES, client_clauses
 from lance_conformance.client.cases.variation import (
     amounts,
+    connections,
     errors,
+    exchanges,
     faults,
     flight,
     following,
@@ -28,6 +30,7 @@ from lance_conformance.client.cases.variation import (
     kinds,
     oddities,
     repetition,
+    unread,
     waiting,
     widths,
 )
@@ -45,7 +48,7 @@ from lance_conformance.spec.clauses import Clause
 MODULES = (
     header, segmentation, keepalive, acks, records, admin, reads, push, codes, disconnect, misc,
     amounts, interleaving, waiting, kinds, widths, repetition, faults, flight, errors, following,
-    oddities,
+    oddities, unread, exchanges, connections,
 )  # fmt: skip
 """Named so that importing this module fills the registry."""
 

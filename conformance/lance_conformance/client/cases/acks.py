@@ -227,7 +227,9 @@ def _is(right: object, found: object) -> str:
 
 
 def _plain(received: ReceivedFrame) -> str:
-    return _is(0x04, received.frame.flags)
+    flags = int(received.frame.flags)
+    compressed = flags == (Flag.BATCH_MODE | Flag.COMPRESSED) and not received.closed
+    return "" if compressed else _is(0x04, flags)
 
 
 def _topic(received: ReceivedFrame) -> str:
@@ -253,7 +255,7 @@ def _sends(*values: bytes) -> Sent:
         return (
             f"{received.frame.record_count} records"
             if wrong
-            else _is(payload, received.frame.payload)
+            else _is(payload, received.opened.payload)
         )
 
     return Sent("ingest", holds, f"one batch of {len(values)} records, as they were given")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from lance_conformance.client.cases.registry import DEPLOYED, SPECIFIED, add_case, more
 from lance_conformance.client.checks import Count, Elsewhere, Same
 from lance_conformance.client.client_case import ClientCase
-from lance_conformance.client.operations import fetch, get_topic, list_topics, send
-from lance_conformance.client.scripted.script import BATCH, ELSEWHERE, Refuse, Say, on
+from lance_conformance.client.operations import Op, fetch, get_topic, list_topics, send
+from lance_conformance.client.scripted.script import BATCH, ELSEWHERE, Refuse, Say, Trigger, on
 from lance_conformance.wire.control import control
 
 RETRIABLE, AUTH, FATAL = ("retriable", "timeout"), ("auth",), ("fatal",)
@@ -136,6 +136,29 @@ for name, (words, payload) in FORMS.items():
         ClientCase((get_topic().fails(*ANY), list_topics()),
                  (on("get", Say(control(0xFF, payload)), nth=0),)),
     )  # fmt: skip
+RIGHT_FORMS: Mapping[str, str] = {
+    "white-space": ' \n{ "code" : %d ,\n\t"message" : "no" } \n',
+    "other-order": '{"details": {"x": [1, {}]}, "message": "no", "code": %d}',
+    "unknown-fields": '{"retry": true, "code": %d, "kind": 4, "message": "no", "x": {"code": 3}}',
+    "escapes": '{"\\u0063ode": %d, "message": "n\\u00fc\\n\\"code\\": 98"}',
+    "utf-8": '{"code": %d, "message": "größer 主题"}',
+    "null-details": '{"code": %d, "message": "no", "details": null}',
+    "wide-details": '{"code": %d, "message": "no", "details": {"next": 18446744073709551615}}',
+    "deep-details": '{"code": %d, "message": "no", "details": {"a": {"b": [[[{"code": 4}]]]}}}',
+}
+ODDLY: tuple[tuple[int, Op, Trigger], ...] = (
+    (0x41, get_topic(), "get"), (0x42, fetch(), "fetch"),
+)  # fmt: skip
+for name, form in RIGHT_FORMS.items():
+    for code, op, what in ODDLY:
+        add_case(
+            f"code/odd-{name}-{what}", "12.4/auth",
+            f"Error {code:#04x} in answer to {what} is told as auth in a JSON object with "
+            f"{name.replace('-', ' ')}.",
+            ClientCase((list_topics(), op.fails(*AUTH)),
+                       (on(what, Say(control(0xFF, (form % code).encode())), nth=0),)),
+            dialects=SPECIFIED, quick=False, twin_of="code/40",
+        )  # fmt: skip
 TEXTS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "not-found": ("12.4/data", "Topic not found", FATAL),
     "unknown-topic": ("12.4/data", "Unknown topic", FATAL),
@@ -144,10 +167,35 @@ TEXTS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "authentication": ("12.4/auth", "Authentication required", AUTH),
     "invalid-token": ("12.4/auth", "Invalid token", AUTH),
     "access-denied": ("12.4/auth", "Access denied: client 'x' not authorized for topic 7", AUTH),
+    "topic-42": ("12.4/data", "Topic 42 not found", FATAL),
+    "exists-letters": ("12.4/data", "Topic 'größe' already exists", FATAL),
+    "name-required": ("12.4/data", "Topic name required", FATAL),
+    "characters": ("12.4/data", "Topic name contains invalid characters", FATAL),
+    "rate-limit-topic": ("12.4/retriable", "Rate limit exceeded for topic 4242", RETRIABLE),
+    "quorum": ("12.4/retriable", "FORWARD_FAILED: Quorum not reached", RETRIABLE),
+    "forward": ("12.4/retriable", "FORWARD_FAILED: connection refused", RETRIABLE),
+    "replicate": ("12.4/retriable", "Failed to replicate to followers", RETRIABLE),
+    "leader-unknown": ("12.4/retriable", "NOT_LEADER: leader unknown", RETRIABLE),
+    "no-token": ("12.4/auth", "No token provided", AUTH),
+    "denied": ("12.4/auth", "Access denied", AUTH),
+    "too-large": ("12.4/data", "Payload too large", FATAL),
+    "invalid-length": ("12.4/data", "Invalid payload length", FATAL),
 }
-for name, (clause, text, kinds) in TEXTS.items():
+ALIKE = {"12.4/data": "topic-42", "12.4/retriable": "quorum", "12.4/auth": "no-token"}
+"""The first of the texts that mean the same, by clause; the first seven have families."""
+FIRST_SEVEN = 7
+for place, (name, (clause, text, kinds)) in enumerate(TEXTS.items()):
+    first = ALIKE[clause] if place >= FIRST_SEVEN else name
     add_case(
         f"code/text-{name}", clause, f"The error {text!r} is told as {' or '.join(kinds)}.",
         ClientCase((get_topic().fails(*kinds),), (on("get", Refuse(0, text), nth=0),)),
-        dialects=DEPLOYED,
+        dialects=DEPLOYED, twin_of=None if first == name else f"code/text-{first}",
+    )  # fmt: skip
+for name in ("exists-letters", "quorum", "no-token", "denied", "topic-42"):
+    clause, text, kinds = TEXTS[name]
+    add_case(
+        f"code/text-fetch-{name}", clause,
+        f"The error {text!r} in answer to a Fetch is told as {' or '.join(kinds)}.",
+        ClientCase((list_topics(), fetch().fails(*kinds)), (on("fetch", Refuse(0, text), nth=0),)),
+        dialects=DEPLOYED, quick=False, twin_of=f"code/text-{ALIKE[clause]}",
     )  # fmt: skip

@@ -13,7 +13,7 @@ from lance_conformance.client.operations import (
     subscribe,
     wait,
 )
-from lance_conformance.client.scripted.script import Answer, Say, Stall, on
+from lance_conformance.client.scripted.script import Answer, Pause, Say, Stall, on
 from lance_conformance.wire.control import KEEPALIVE
 
 MANY = tuple(send(b"%d" % number) for number in range(8))
@@ -39,6 +39,19 @@ add_case(
         (on("ingest", Say(KEEPALIVE), Answer()),),
         (After("keepalive", "ingest"),),
     ),
+)
+add_case(
+    "beat/answers-again",
+    "17.3/answers-keepalive",
+    "A second Keepalive that comes some seconds later is answered, too.",
+    ClientCase(
+        (send(b"one"),),
+        (on("ingest", Answer(), Say(KEEPALIVE), Pause(0.9), Say(KEEPALIVE)),),
+        (After("keepalive", "ingest", at_least=2),),
+        paired=False,
+    ),
+    quick=False,
+    weight=4,
 )
 add_case(
     "beat/no-ping-pong",

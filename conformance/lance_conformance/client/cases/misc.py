@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from lance_conformance.client.cases.header import FAULTY_ANSWERS, NOT_LATE, TOPICS
-from lance_conformance.client.cases.registry import SPECIFIED, add_case
+from lance_conformance.client.cases.registry import BOTH, SPECIFIED, add_case
 from lance_conformance.client.checks import Count, First, Same, Secret, Sent, StaysOn
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import (
@@ -17,6 +17,7 @@ from lance_conformance.client.operations import (
     get_topic,
     list_topics,
     poll,
+    renew,
     send,
     send_async,
     set_retention,
@@ -210,9 +211,13 @@ EVERYTHING = (
 """Everything that a client can be told, once."""
 AS_FAR_AS_IT_GOES = tuple(replace(op, optional=op.name != "send") for op in EVERYTHING)
 PROVOKED = (on("ingest", Answer(), Say(KEEPALIVE)),)
+ONCE_MORE = (renew(), list_topics())
+"""What the first client says at its end has come when the second one is answered."""
 for rule in rules().values():
     add_case(
         f"wire/{rule.name}", rule.clause, rule.title,
-        ClientCase(AS_FAR_AS_IT_GOES, PROVOKED if rule.name == "keepalive-zero" else (),
+        ClientCase(AS_FAR_AS_IT_GOES + ONCE_MORE * (rule.name == "unsubscribe"),
+                 PROVOKED if rule.name == "keepalive-zero" else (),
                  rule=rule.name, paired=False),
+        dialects=SPECIFIED if rule.name == "unsubscribe" else BOTH,
     )  # fmt: skip

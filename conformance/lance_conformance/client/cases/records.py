@@ -32,8 +32,8 @@ def goes_out(*pairs: Pair) -> ClientCase:
     payload = b"".join(record(value, kind) for kind, value in pairs)
 
     def holds(received: ReceivedFrame) -> str:
-        wrong = received.frame.payload != payload
-        return f"payload {received.frame.payload[:40]!r}, must be {payload[:40]!r}" if wrong else ""
+        found = received.opened.payload
+        return "" if found == payload else f"payload {found[:40]!r}, must be {payload[:40]!r}"
 
     check = Sent("ingest", holds, f"{len(pairs)} records, type, length and value")
     return ClientCase((send(*pairs),), checks=(check,), paired=False)

@@ -37,6 +37,7 @@ AREAS: Mapping[str, str] = {
     "again": "Again",
     "between": "Interleaved",
     "pace": "Slow and idle",
+    "drawn": "Long exchanges",
 }
 
 

@@ -83,7 +83,8 @@ class Connection(asyncio.Protocol):
                 raise ProblemError("protocol", name)
 
     def _take(self, frame: Wire) -> None:
-        self.frames.append(frame)
+        if self._rules.has_room(self.frames, frame):
+            self.frames.append(frame)
         if courtesy := self._rules.courtesy(frame):
             self.write(courtesy)
         if self._rules.kind(frame.flags) != KEEPALIVE:

@@ -10,11 +10,13 @@ from lance_conformance.server.golden.codec import ieee
 TEXTS = (
     (r"NOT_LEADER: redirect to (?P<leader_addr>\S+)", 0x20),
     (r"NOT_LEADER", 0x22),
+    (r"FORWARD_FAILED: Quorum not reached", 0x21),
+    (r"(FORWARD_FAILED|Failed to replicate)", 0x23),
     (r"Rate limit exceeded", 0x30),
     (r"Authentication required", 0x40),
-    (r"Invalid token", 0x41),
+    (r"(Invalid token|No token provided)", 0x41),
     (r"Access denied", 0x42),
-    (r"(Unknown topic|Topic not found)", 0x10),
+    (r"(Unknown topic|(.*: )?Topic (\d+ )?not found)", 0x10),
     (r"Topic '.*' already exists", 0x11),
 )
 """How the published server words its errors (AMB-10)."""

@@ -173,6 +173,10 @@ class Specified:
         """Every frame of one read is looked at."""
         return frames
 
+    def has_room(self, _unread: Sequence[Wire], _frame: Wire, /) -> bool:
+        """Every frame waits until it is looked at, however many do."""
+        return True
+
     def kind(self, flags: int, /) -> int:
         """The kind flag of a frame."""
         return flags & (ACK | BACKPRESSURE | KEEPALIVE | CONTROL)
@@ -330,6 +334,10 @@ class Specified:
     def position(self, offset: int, whole: int, next_offset: int, /) -> int:
         """Where reading goes on: after the last whole record."""
         return offset + whole if whole else next_offset
+
+    def carried(self, part: bytes, /) -> bytes:
+        """A part of a record waits for the rest, which the next push begins with."""
+        return part
 
     def catching_up(self, payload: bytes, offset: int, /) -> Fetched:
         """An offset that is not there yet: nothing has come, and nothing moves."""

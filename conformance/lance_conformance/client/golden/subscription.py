@@ -1,5 +1,6 @@
 """A subscription of the golden client, on a connection of its own."""
 
+import struct
 from typing import TYPE_CHECKING
 
 from lance_conformance.client.golden.client import Client
@@ -7,6 +8,10 @@ from lance_conformance.client.golden.values import CONTROL, ProblemError, Record
 
 if TYPE_CHECKING:
     from lance_conformance.client.golden.connection import Connection
+
+_FETCHED = struct.Struct("<QII")
+HEADER = _FETCHED.size
+"""Bytes of a FetchResponse before its data."""
 
 
 class Subscription:
@@ -29,6 +34,7 @@ class Subscription:
         self._rules = client.rules
         self._begun = self._offset = offset
         self._max_bytes = max_bytes
+        self._part = b""
         self._connection: Connection | None = None
 
     async def begin(self) -> None:
@@ -46,6 +52,7 @@ class Subscription:
         try:
             frame = await self._client.answer(connection, 0x23, deadline)
             self._offset = self._rules.subscribed(frame.payload, self.consumer)
+            self._part = b""
         except ProblemError:
             connection.drop()
             raise
@@ -83,11 +90,21 @@ class Subscription:
             frame = self._connection.frames.popleft()
             if frame.batch_id == 0xFF and self._rules.kind(frame.flags) == CONTROL:
                 raise self._client.told(frame.payload)
-            if frame.batch_id == 0x11 and self._rules.is_ours(self.topic, frame):
-                found = self._rules.fetched(frame.payload, self._offset)
-                self._offset = found.next_offset
-                return found.records
+            ours = frame.batch_id == 0x11 and self._rules.is_ours(self.topic, frame)
+            if ours and (records := self._whole(frame.payload)):
+                return records
         return []
+
+    def _whole(self, payload: bytes) -> list[Record]:
+        """The records that a push completes; a part of one waits for the next push."""
+        if len(payload) >= HEADER and self._part:
+            following, size, count = _FETCHED.unpack_from(payload)
+            head = _FETCHED.pack(following, len(self._part) + size, count or 1)
+            payload = head + self._part + payload[HEADER:]
+        found = self._rules.fetched(payload, self._offset)
+        self._part = self._rules.carried(payload[HEADER + found.next_offset - self._offset :])
+        self._offset = found.next_offset
+        return found.records
 
     async def end(self) -> None:
         """Unsubscribe and hang up."""

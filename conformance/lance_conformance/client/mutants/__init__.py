@@ -10,10 +10,12 @@ from lance_conformance.client.mutants import (
     reading,
     requests,
     responses,
+    sometimes,
+    unread,
 )
 from lance_conformance.client.mutants.registry import all_mutants
 
 __all__ = [
     "all_mutants", "deciding", "edges", "following", "framing", "operators", "outgoing", "reading",
-    "requests", "responses",
+    "requests", "responses", "sometimes", "unread",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ number, or the second time.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lance_conformance.client.golden.specified import Specified
@@ -29,7 +29,7 @@ HANDFULS = (8, 16, 64, 128)
 
 Hook = Callable[..., Any]
 
-ASKED: Mapping[str, tuple[str, ...]] = {
+ASKED: dict[str, tuple[str, ...]] = {
     "magic_ok": ("late/magic-*", "head/magic-*"),
     "version_ok": ("late/version-*", "head/version-*"),
     "header_crc_ok": ("late/header-crc-*", "kind/crc-*", "head/crc-*"),
@@ -85,6 +85,7 @@ ASKED: Mapping[str, tuple[str, ...]] = {
         "many/fetches-*",
         "again/fetch-*",
         "many/pushes-*",
+        "many/follows-*",
         "large/follows-*",
         "large/grows-*",
     ),

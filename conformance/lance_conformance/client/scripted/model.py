@@ -2,6 +2,7 @@
 
 import json
 import struct
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -49,6 +50,7 @@ class Model:
         topic_id: Its id.
         base: The offset of its first record.
         torn: Each FetchResponse has one record, and so many bytes of the next one.
+        cuts: Each FetchResponse has as many bytes as were asked for, wherever that is.
 
     Attributes:
         log: The topic's data, from the base on.
@@ -62,10 +64,12 @@ class Model:
     topic_id: int = TOPIC_ID
     base: int = 0
     torn: int = 0
+    cuts: bool = False
     log: bytes = b""
     batches: set[tuple[int, int, bytes]] = field(default_factory=set)
     topics: dict[int, str] = field(default_factory=dict)
     committed: dict[int, int] = field(default_factory=dict)
+    _starts: list[int] = field(default_factory=lambda: [0])
 
     def __post_init__(self) -> None:
         """Fill the topic."""
@@ -114,7 +118,9 @@ class Model:
     def fetched(self, start: int, max_bytes: int) -> bytes:
         """The payload of a FetchResponse: whole records, or a part of one that is too large."""
         start = max(start, self.base)
-        data = self.log[start - self.base :][:max_bytes]
+        if self.cuts:
+            return self._cut(start, start + max_bytes)
+        data = self.log[start - self.base : start - self.base + max_bytes]
         ends = boundaries(data)
         end = ends[-1] if not self.torn or len(ends) == 1 else ends[1] + self.torn
         return fetch_payload(start, data[:end] or data)
@@ -123,10 +129,34 @@ class Model:
         """What a subscription brings from an offset to the end; nothing of no bytes at a time."""
         start = max(start, self.base)
         while max_bytes and start < self.end:
-            data = self.log[start - self.base :][:max_bytes]
-            data = data[: boundaries(data)[-1]] or data
-            yield push(start, data, topic)
-            start += len(data)
+            starts, most = self.record_starts(), start - self.base + max_bytes
+            last = starts[bisect_right(starts, most) - 1] + self.base
+            end = last if last > start else start + max_bytes
+            yield _pushed(self._cut(start, end), topic)
+            start = end
+
+    def first_pushes(self, request: Frame, answer: Frame) -> Iterator[Frame]:
+        """What comes with the right answer to a Subscribe; nothing with any other answer."""
+        if answer.batch_id != SUBSCRIBE_ACK or self.dialect.name == "deployed":
+            return
+        topic, _, max_bytes, _ = struct.unpack("<IQIQ", request.payload)
+        yield from self.pushes(topic, int.from_bytes(answer.payload[8:], "little"), max_bytes)
+
+    def _cut(self, start: int, end: int) -> bytes:
+        """The payload of a FetchResponse from one byte to another, which may be inside records."""
+        starts, first, last = self.record_starts(), start - self.base, end - self.base
+        data = self.log[first:last]
+        at = bisect_left(starts, first)
+        whole = bisect_right(starts, first + len(data)) - at - 1
+        count = whole if starts[at : at + 1] == [first] else 0
+        return struct.pack("<QII", start + len(data), len(data), count) + data
+
+    def record_starts(self) -> Sequence[int]:
+        """Where the records of the log begin and the last one ends, as far as it has grown."""
+        known = self._starts
+        if known[-1] != len(self.log):
+            known += [known[-1] + end for end in boundaries(self.log[known[-1] :])[1:]]
+        return known
 
     def _taken(self, name: str) -> int | None:
         return next((known for known, taken in self.topics.items() if taken == name), None)
@@ -148,7 +178,10 @@ def fetch_payload(start: int, data: bytes) -> bytes:
 
 def push(offset: int, data: bytes, topic: int) -> Frame:
     """A FetchResponse that a subscription brings (AMB-21)."""
-    payload = fetch_payload(offset, data)
+    return _pushed(fetch_payload(offset, data), topic)
+
+
+def _pushed(payload: bytes, topic: int) -> Frame:
     return Frame(flags=Flag.CONTROL, batch_id=FETCH_RESPONSE, topic_id=topic, payload=payload)
 
 
@@ -226,13 +259,11 @@ def _fetch(model: Model, payload: bytes) -> list[Frame]:
 
 
 def _subscribe(model: Model, payload: bytes) -> list[Frame]:
-    topic_id, start, max_bytes, consumer = struct.unpack("<IQIQ", payload)
+    topic_id, start, _, consumer = struct.unpack("<IQIQ", payload)
     if topic_id not in model.topics:
         return [model.error(0x10, "Topic not found")]
     start = model.committed.get(consumer, 0) if start == 0 else min(start, model.end)
-    begun = control(SUBSCRIBE_ACK, struct.pack("<QQ", consumer, start))
-    pushed = [] if model.dialect.name == "deployed" else model.pushes(topic_id, start, max_bytes)
-    return [begun, *pushed]
+    return [control(SUBSCRIBE_ACK, struct.pack("<QQ", consumer, start))]
 
 
 def _unsubscribe(_model: Model, payload: bytes) -> list[Frame]:

@@ -2,12 +2,18 @@
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from lance_conformance.client.scripted.compression import (
+    CompressedPayloadError,
+    opened,
+    opened_block,
+)
 from lance_conformance.wire.crc import Checksum
-from lance_conformance.wire.frame import HEADER_SIZE, MAGIC, MAX_PAYLOAD, Frame, describe
+from lance_conformance.wire.frame import HEADER_SIZE, MAGIC, MAX_PAYLOAD, Flag, Frame, describe
 
 _HEADER = struct.Struct("<4sBBHIQQIIII")
+_COMPRESSED = int(Flag.BATCH_MODE | Flag.COMPRESSED)
 _NAMES = (
     "magic", "version", "flags", "reserved", "header_crc", "batch_id", "timestamp_ns",
     "record_count", "payload_length", "payload_crc", "topic_id",
@@ -24,6 +30,8 @@ class ReceivedFrame:
         data: Its bytes.
         history: All frames of its connection.
         place: Which of them it is.
+        opened: The same with its records as they were before the client compressed them.
+        closed: Why a compressed payload is not what it must be; empty for any other one.
     """
 
     connection: int
@@ -31,6 +39,8 @@ class ReceivedFrame:
     data: bytes
     history: Sequence["ReceivedFrame"] = field(repr=False)
     place: int
+    opened: Frame
+    closed: str = ""
 
     @property
     def before(self) -> Sequence["ReceivedFrame"]:
@@ -89,7 +99,21 @@ class FrameReader:
         data = bytes(self._buffer[:end])
         del self._buffer[:end]
         frame = Frame(**values, payload=data[HEADER_SIZE:])
-        return ReceivedFrame(self._connection, frame, data, self._seen, len(self._seen))
+        return ReceivedFrame(
+            self._connection, frame, data, self._seen, len(self._seen), *_opened(frame)
+        )
+
+
+def _opened(frame: Frame) -> tuple[Frame, str]:
+    """A frame with its records as they were, and what is wrong with a compressed payload."""
+    if frame.flags & _COMPRESSED != _COMPRESSED:
+        return frame, ""
+    try:
+        return replace(frame, payload=opened(frame.payload)), ""
+    except CompressedPayloadError as problem:
+        content = opened_block(frame.payload)
+        found = frame if content is None else replace(frame, payload=content)
+        return found, str(problem)
 
 
 def speaks(data: bytes, checksum: Checksum) -> bool:

@@ -18,7 +18,6 @@ BATCH_MODE, KEEPALIVE, CONTROL = int(Flag.BATCH_MODE), int(Flag.KEEPALIVE), int(
 KINDS = (BATCH_MODE, KEEPALIVE, CONTROL)  # plain numbers, for enum arithmetic is slow
 NOT_FOR_CLIENTS = int(Flag.ACK | Flag.BACKPRESSURE)
 CLEAR = int(Flag.RESERVED | Flag.ENCRYPTED)
-COMPRESSED = int(Flag.COMPRESSED)
 SIZES = {
     "delete": 4, "list": 0, "get": 4, "retention": 20, "status": 0, "fetch": 16,
     "subscribe": 24, "unsubscribe": 12, "commit": 20,
@@ -188,6 +187,29 @@ def batch_id_unique(seen: ReceivedFrame, _dialect: Dialect) -> str:
     return f"two batches have the id {frame.batch_id:#x}" if other else ""
 
 
+@_rule("5.13/request")
+def unsubscribe(seen: ReceivedFrame, _dialect: Dialect) -> str:
+    """An Unsubscribe has topic and consumer of a subscription of its connection."""
+    frame = seen.frame
+    if not _is(frame, CONTROL) or frame.batch_id != CODES["unsubscribe"]:
+        return ""
+    begun = [
+        (each.frame.payload[:4], each.frame.payload[16:24])
+        for each in seen.before
+        if _is(each.frame, CONTROL) and each.frame.batch_id == CODES["subscribe"]
+    ]
+    ours = frame.payload[:4], frame.payload[4:12]
+    told = f"topic and consumer {frame.payload.hex()} are those of no subscription"
+    return "" if ours in begun else told
+
+
+@_rule("4.1/flags")
+def compressed(seen: ReceivedFrame, _dialect: Dialect) -> str:
+    """An Ingest with the flag Compressed has an LZ4 frame for a payload."""
+    wrong = seen.closed
+    return f"the payload of a compressed Ingest is not one LZ4 frame: {wrong}" if wrong else ""
+
+
 @_rule("4.1/timestamp")
 def timestamp(seen: ReceivedFrame, _dialect: Dialect) -> str:
     """An Ingest says when it was made."""
@@ -195,8 +217,9 @@ def timestamp(seen: ReceivedFrame, _dialect: Dialect) -> str:
     return "timestamp at byte 20 is 0" if wrong else ""
 
 
-def _is_plain_ingest(frame: Frame) -> bool:
-    return _is(frame, BATCH_MODE) and not _is(frame, COMPRESSED)
+def _has_records(seen: ReceivedFrame) -> bool:
+    """Whether it is an Ingest whose records can be looked at."""
+    return _is(seen.frame, BATCH_MODE) and not seen.closed
 
 
 @_rule("4.1/payload")
@@ -209,18 +232,18 @@ def payload_there(seen: ReceivedFrame, _dialect: Dialect) -> str:
 @_rule("8.4/chain")
 def record_chain(seen: ReceivedFrame, _dialect: Dialect) -> str:
     """The payload of an Ingest is whole TLV records, one after the other."""
-    if not _is_plain_ingest(seen.frame):
+    if not _has_records(seen):
         return ""
-    end, size = boundaries(seen.frame.payload)[-1], len(seen.frame.payload)
+    end, size = boundaries(seen.opened.payload)[-1], len(seen.opened.payload)
     return "" if end == size else f"the records end at byte {end} of a payload of {size}"
 
 
 @_rule("8.4/count")
 def record_count(seen: ReceivedFrame, _dialect: Dialect) -> str:
     """The record count of an Ingest is the number of its records."""
-    if not _is_plain_ingest(seen.frame):
+    if not _has_records(seen):
         return ""
-    count = len(boundaries(seen.frame.payload)) - 1
+    count = len(boundaries(seen.opened.payload)) - 1
     wrong = seen.frame.record_count != count
     return f"record count {seen.frame.record_count}, the payload has {count}" if wrong else ""
 
@@ -236,13 +259,13 @@ def _records(payload: bytes) -> list[tuple[int, int]]:
 @_rule("8.2/reserved-type")
 def reserved_type(seen: ReceivedFrame, _dialect: Dialect) -> str:
     """No record is of the reserved type 0x00."""
-    types = [kind for kind, _ in _records(seen.frame.payload)]
-    return "a record of type 0x00" if _is_plain_ingest(seen.frame) and 0 in types else ""
+    types = [kind for kind, _ in _records(seen.opened.payload)]
+    return "a record of type 0x00" if _has_records(seen) and 0 in types else ""
 
 
 @_rule("8.2/null-length")
 def null_length(seen: ReceivedFrame, _dialect: Dialect) -> str:
     """A Null record has no value."""
-    found = _records(seen.frame.payload)
-    wrong = _is_plain_ingest(seen.frame) and any(kind == 0xFF and size for kind, size in found)
+    found = _records(seen.opened.payload)
+    wrong = _has_records(seen) and any(kind == 0xFF and size for kind, size in found)
     return "a record of type 0xFF with a value" if wrong else ""

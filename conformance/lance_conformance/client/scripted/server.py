@@ -65,6 +65,7 @@ class ScriptedConnection(asyncio.Protocol):
         self._first = b""
         self._ours: bool | None = None
         self._stalled = False
+        self._leaves = False
         self._gone = False
         self._held = b""
         self._fault: str | None = None
@@ -91,10 +92,14 @@ class ScriptedConnection(asyncio.Protocol):
         if self._gone or not self._judge_dialect(data):
             return
         data, self._first = self._first + data, b""
-        for received in self._reader.feed(data):
+        frames = self._reader.feed(data)
+        for place, received in enumerate(frames):
             self._server.take(received)
+            self._leaves = _is_ended(received.frame, frames[place + 1 :])
             if not self._stalled:
                 self._serve(received)
+        if self._server.has_news:
+            self._server.push_news()
         if self._reader.count > FLOOD:
             self._put("fin")
         if self._reader.lost and not self._server.unreadable:
@@ -148,7 +153,7 @@ class ScriptedConnection(asyncio.Protocol):
             steps = everything if steps is None else steps
         self._perform((Answer(),) if steps is None else steps, received)
         if what == "ingest" and not self._stalled:
-            self._server.stored()
+            self._server.has_news = True
 
     def _note_subscription(self, what: str, frame: Frame) -> None:
         if what == "subscribe" and len(frame.payload) == 24:
@@ -181,7 +186,11 @@ class ScriptedConnection(asyncio.Protocol):
         """The right answer; the frame takes effect, unless it is refused."""
         if received is None or any(isinstance(step, Refuse) for step in steps):
             return []
-        return self._server.model.answer(received.frame)
+        model = self._server.model
+        answers = model.answer(received.opened)
+        if not self._leaves and trigger_of(received.frame) == "subscribe":
+            answers += model.first_pushes(received.frame, answers[0])
+        return answers
 
     def _do(self, step: Step, received: ReceivedFrame | None, answers: Sequence[Frame]) -> None:
         model = self._server.model
@@ -191,7 +200,7 @@ class ScriptedConnection(asyncio.Protocol):
             case AckOf() if step.nth <= len(self.batches):
                 batch = self.batches[step.nth - 1]
                 ack = Frame(flags=Flag.ACK, batch_id=batch.frame.batch_id)
-                self._server.answered.append(batch)
+                self._server.note_answer(batch, b"")
                 self._put(ack.encode(model.dialect.compute) * step.times)
             case Say():
                 self.wronged = True
@@ -214,7 +223,8 @@ class ScriptedConnection(asyncio.Protocol):
         pushed = b"".join(frame.encode(compute) for frame in answers[1:])
         data = encode(step, answers[0], received.frame, self._server.model.dialect) + pushed
         if step.right:
-            self._server.answered.append(received)
+            length = int.from_bytes(data[32:36], "little")
+            self._server.note_answer(received, data[HEADER_SIZE : HEADER_SIZE + length])
         else:
             self.wronged = True
             self._fault = next(iter(step.header), "payload")
@@ -295,6 +305,15 @@ class ScriptedConnection(asyncio.Protocol):
             self._transport.abort()
 
 
+def _is_ended(frame: Frame, later: Sequence[ReceivedFrame]) -> bool:
+    """Whether a frame begins a subscription that a later one of the same read ends."""
+    if trigger_of(frame) != "subscribe":
+        return False
+    consumer = frame.payload[16:24]
+    ends = (each.frame for each in later if trigger_of(each.frame) == "unsubscribe")
+    return any(each.payload[4:12] == consumer for each in ends)
+
+
 def _pieces(data: bytes, cuts: tuple[int, ...]) -> list[bytes]:
     if cuts and cuts[0] < 0:
         cuts = tuple(range(-cuts[0], len(data), -cuts[0]))
@@ -316,14 +335,19 @@ class ScriptedServer:
     Attributes:
         seen: The frames that came, in order.
         answered: Those of them that were answered rightly.
+        replies: The payload of each of these answers.
         broken: Rules that a frame broke, with the first such frame and what is wrong with it.
         unreadable: Why the bytes of a connection are not frames; empty when they all are.
         connections: The connections in order.
         foreign: Connections that began in the other dialect.
         read: The values of the records that the client has read.
+        dry: Polls since then that brought none.
         told: What the client said in words when it failed.
+        unconnected: The kind of error with which `connect` failed; empty when it did not.
+        ran_out: Whether an operation has run out of time, as it may; what comes later may be late.
         tickets: Batches that it was given since its last flush and did not wait for: the ticket of
             each, and its records.
+        has_news: Something was stored that is not pushed yet.
     """
 
     def __init__(
@@ -343,17 +367,24 @@ class ScriptedServer:
         self.elsewhere = 0
         self.seen: list[ReceivedFrame] = []
         self.answered: list[ReceivedFrame] = []
+        self.replies: list[bytes] = []
         self.broken: dict[str, tuple[ReceivedFrame, str]] = {}
         self.unreadable = ""
         self.connections: list[ScriptedConnection] = []
         self.foreign = 0
         self.read: list[bytes] = []
+        self.dry = 0
         self.told: list[str] = []
+        self.unconnected = ""
+        self.ran_out = False
         self.tickets: list[tuple[str, bytes]] = []
+        self.has_news = False
         self.transcript = transcript
         self._script = script
         self._numbers = numbers
         self._counts: Counter[str] = Counter()
+        self._meanwhile: Sequence[On] = ()
+        self._since: Counter[str] = Counter()
         self._news = asyncio.Event()
 
     def __repr__(self) -> str:
@@ -375,10 +406,17 @@ class ScriptedServer:
     def steps(self, what: str) -> Sequence[Step] | None:
         """The script's steps for what a client has just done; None for the right answer."""
         self._counts[what] += 1
-        for entry in self._script:
-            if entry.what == what and entry.nth in (0, self._counts[what]):
-                return entry.steps
+        self._since[what] += 1
+        for script, counts in ((self._meanwhile, self._since), (self._script, self._counts)):
+            for entry in script:
+                if entry.what == what and entry.nth in (0, counts[what]):
+                    return entry.steps
         return None
+
+    def begin(self, meanwhile: Sequence[On]) -> None:
+        """Depart from right answers as this says until another operation begins."""
+        self._meanwhile = meanwhile
+        self._since.clear()
 
     def take(self, received: ReceivedFrame) -> None:
         """Judge a frame by the rules that all of them must keep."""
@@ -387,10 +425,16 @@ class ScriptedServer:
             self.broken.setdefault(name, (received, wrong))
         self.tell()
 
-    def stored(self) -> None:
-        """Push what is new to every subscription."""
+    def push_news(self) -> None:
+        """Push what is new to every subscription, when all that came with it is answered."""
+        self.has_news = False
         for connection in self.connections:
             connection.push_news()
+
+    def note_answer(self, received: ReceivedFrame, payload: bytes) -> None:
+        """Remember a frame that is answered rightly, and the payload of the answer."""
+        self.answered.append(received)
+        self.replies.append(payload)
 
     # -- what the case asks ------------------------------------------------------------------------
 

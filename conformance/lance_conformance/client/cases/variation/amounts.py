@@ -39,8 +39,8 @@ SIZES = (130, 300, 1_100, 5_000, 70_000)
 MORE_SIZES = (
     *SIZES, 1, 255, 256, 257, 1_023, 1_024, 4_095, 4_096, 65_535, 65_536, 65_537, 262_145,
 )  # fmt: skip
-BEYOND_BUFFERS = (1_300_000, 9_000_000)
-"""Bytes of a payload above limits that are lower than the document's, of 1 and of 8 MiB."""
+BEYOND_BUFFERS = (1_300_000, 5_000_000, 9_000_000)
+"""Bytes of a payload above limits that are lower than the document's, of 1, 4 and 8 MiB."""
 BEYOND_LARGEST = (16 << 20) + 6
 NAMES = (65, 129, 255)
 """Bytes of a name."""
@@ -48,6 +48,7 @@ NUMBERS = (9, 17, 65, 129, 257, 1_025)
 MORE_NUMBERS = (*NUMBERS, 2, 33, 100, 500, 2_049, 4_097)
 WIDE = 0x1_0001
 """More records than 16 bits count."""
+MOST_TOPICS = 9_999
 HANDFULS = (9, 17, 65, 129)
 """The same where each is a request of its own."""
 MORE_HANDFULS = (*HANDFULS, 2, 33, 257)
@@ -126,7 +127,7 @@ def _goes_out(*values: bytes) -> Sent:
     payload = records(values)
 
     def holds(received: ReceivedFrame) -> str:
-        frame = received.frame
+        frame = received.opened
         right = frame.payload == payload and frame.record_count == len(values)
         return "" if right else f"{frame.record_count} records in {len(frame.payload)} bytes"
 
@@ -177,13 +178,36 @@ for size in BEYOND_BUFFERS:
     add_case(
         f"large/sends-{size}", "8.4/batch", f"A record of {size} bytes goes out whole.",
         ClientCase((send(value),), checks=(_goes_out(value),), paired=False),
-        quick=False, weight=4, **more(size, BEYOND_BUFFERS[:1], "large/sends-1300000"),
+        quick=False, weight=4, **more(size, BEYOND_BUFFERS[:2], "large/sends-1300000"),
     )  # fmt: skip
     add_case(
         f"large/reads-{size}", "17.2/decoder", f"A record of {size} bytes is read whole.",
         ClientCase((fetch(max_bytes=size + 64).gives(records=[whole]),), records=large,
                    paired=False),
-        quick=False, weight=4, **more(size, BEYOND_BUFFERS[:1], "large/reads-1300000"),
+        quick=False, weight=4, **more(size, BEYOND_BUFFERS[:2], "large/reads-1300000"),
+    )  # fmt: skip
+for size in BEYOND_BUFFERS[:1]:
+    add_case(
+        f"large/topics-crc-{size}", "9.4/checked",
+        f"A TopicResponse of more than {size} bytes with a wrong payload CRC is not believed.",
+        ClientCase((list_topics().safe(),), (
+            on("list", Answer(header={"payload_crc": Xor(1)}, body={"notes": "n" * size})),)),
+        quick=False, weight=2, twin_of="large/topics-crc-70000",
+    )  # fmt: skip
+    add_case(
+        f"large/fetched-crc-{size}", "9.4/checked",
+        f"A FetchResponse of more than {size} bytes with a wrong payload CRC is not believed.",
+        ClientCase((fetch(max_bytes=2 << 20).safe(),),
+                   (on("fetch", Answer(header={"payload_crc": Xor(1)}), nth=0),),
+                   records=_one_record(size)),
+        quick=False, weight=2, twin_of="large/fetched-crc-70000",
+    )  # fmt: skip
+    add_case(
+        f"large/topics-{size}", "5.3/lenient",
+        f"A TopicResponse with a field of {size} bytes that nobody knows is read.",
+        ClientCase((list_topics().gives(topics=[{"id": 7, "name": "kit-topic"}]),), (
+            on("list", Answer(body={"notes": "n" * size}, good=True)),), paired=False),
+        quick=False, weight=2,
     )  # fmt: skip
 add_case(
     "large/beyond-the-largest", "8.7/largest",
@@ -306,6 +330,30 @@ add_case(
     ClientCase((send_alike(b"", WIDE),), checks=(_goes_out(*(b"",) * WIDE),), paired=False),
     quick=False, weight=16,
 )  # fmt: skip
+add_case(
+    f"many/topics-{MOST_TOPICS}", "5.3/answer", f"A list of {MOST_TOPICS} topics has all of them.",
+    ClientCase((list_topics().gives(topics=_topics(MOST_TOPICS)),), (
+        on("list", Answer(body={"topics": _topics(MOST_TOPICS, created_at=1)}, good=True)),),
+        paired=False),
+    quick=False, weight=4, twin_of="many/topics-1025",
+)  # fmt: skip
+ALIKE = (b"same",) * 3 + (b"other",) + (b"same",) * 2 + (b"",) * 3
+add_case(
+    "rec/reads-alike", "17.2/decoder", "Records that are like the one before are read, too.",
+    ClientCase((fetch().gives(records=[{"type": 1, "value": encoded(value)} for value in ALIKE]),),
+               records=tuple((1, value) for value in ALIKE), paired=False),
+    quick=False,
+)  # fmt: skip
+add_case(
+    "rec/sends-alike", "8.4/batch", "Records that are like the one before go out, too.",
+    ClientCase((send(*ALIKE),), checks=(_goes_out(*ALIKE),), paired=False), quick=False,
+)  # fmt: skip
+add_case(
+    f"many/reads-{WIDE}", "17.2/decoder", f"{WIDE} records in one answer are read.",
+    ClientCase((list_topics(), fetch(0, 1 << 20).gives(**{"count:records": WIDE})),
+               records=((1, b""),) * WIDE, paired=False),
+    quick=False, weight=4, twin_of="many/reads-1025",
+)  # fmt: skip
 for number in MORE_HANDFULS:
     add_case(
         f"many/in-flight-{number}", "17.7/order",
@@ -327,6 +375,19 @@ for number in MORE_HANDFULS:
         f"many/fetches-{number}", "17.8/offset", f"{number} Fetches bring what is there.",
         ClientCase((fetch().gives(records=ALL),) * number, paired=False), quick=False,
         weight=1 + number // 64, **more(number, HANDFULS, "many/fetches-129"),
+    )  # fmt: skip
+
+for number, size in ((65, 20_000), (17, 100_000)):
+    large_ones = tuple(b"%03d" % n + bytes(size) for n in range(number))
+    add_case(
+        f"many/in-flight-{number}-of-{size}", "17.7/order",
+        f"{number} batches of {size} bytes that are sent at once arrive and are acknowledged.",
+        ClientCase(
+            (*(send_async(value) for value in large_ones),
+             flush().gives(failed=[], **{"count:acked": number})),
+            checks=(Order(tuple(records([value]) for value in large_ones)),), paired=False,
+            exact=True),
+        quick=False, weight=4, twin_of="many/in-flight-129",
     )  # fmt: skip
 
 for number in (129, 257, 513, 1_025):

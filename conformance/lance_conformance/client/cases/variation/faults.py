@@ -8,22 +8,37 @@ from typing import Any
 from lance_conformance.client.cases.header import (
     ACK,
     FAULTY_ANSWERS,
+    HEADS,
     NOT_LATE,
+    PAYLOADS,
     TOPICS,
 )
 from lance_conformance.client.cases.misc import WITH_TOKEN
-from lance_conformance.client.cases.registry import add_case
+from lance_conformance.client.cases.reads import ONE as RECORD
+from lance_conformance.client.cases.registry import BOTH, add_case
 from lance_conformance.client.cases.variation.kinds import FAULTS, PUSHES
 from lance_conformance.client.checks import Count
 from lance_conformance.client.client_case import ClientCase
-from lance_conformance.client.operations import fetch, get_topic, list_topics, send
+from lance_conformance.client.operations import (
+    Op,
+    commit,
+    fetch,
+    get_topic,
+    list_topics,
+    poll,
+    send,
+    set_retention,
+    subscribe,
+)
 from lance_conformance.client.scripted.script import (
     BATCH,
     Answer,
     Change,
+    Plus,
     Refuse,
     Say,
     Swapped,
+    Trigger,
     Xor,
     on,
 )
@@ -140,6 +155,55 @@ for name, field, clause, values, first in MORE:
                            ),
                 quick=False, twin_of=first, thorough=faulty is not TOPICS,
             )  # fmt: skip
+
+# -- every fault of an answer, late ----------------------------------------------------------------
+
+EACH: tuple[Answer, ...] = (
+    *(Answer(header=row[2]) for row in HEADS.values() if row[3] == BOTH),
+    Answer(header={"version": 3}), Answer(header={"header_crc": Swapped()}),
+    Answer(header={"magic": b"LANX"}), Answer(header={"payload_length": 0xFFFF_FFFF}),
+)  # fmt: skip
+OF_PAYLOADS: tuple[Answer, ...] = (
+    *(Answer(header=row[1]) for row in PAYLOADS.values()),
+    Answer(header={"payload_crc": Xor(1 << 31)}), Answer(header={"batch_id": 0x7E}),
+)  # fmt: skip
+OWN: Mapping[str, tuple[Answer, ...]] = {
+    "get": (Answer(body={"id": 9}), Answer(body={"id": None}), Answer(payload=b"{}")),
+    "list": (Answer(body={"topics": None}), Answer(payload=b"[]")),
+    "create": (Answer(body={"id": None}), Answer(body={"name": None})),
+    "retention": (Answer(body={"topic_id": 9}),), "delete": (Answer(body={"deleted": 9}),),
+    "fetch": (Answer(fetched={"returned": Plus(1)}), Answer(fetched={"next_offset": 0}),
+              Answer(fetched={"returned": 0}), Answer(payload=bytes(15))),
+    "commit": (*(Answer(flipped=(bit,)) for bit in (0, 31, 63, 64, 96, 127)),
+               Answer(payload=bytes(8))),
+}  # fmt: skip
+"""Faults that an answer of one kind may have, by its request."""
+BETWEEN = 7
+"""Right answers between two faults."""
+
+
+def faults_of(what: Trigger) -> tuple[Answer, ...]:
+    """Every fault that shows at once in an answer to a request."""
+    return EACH if what == "ingest" else (*EACH, *OF_PAYLOADS, *OWN.get(what, ()))
+
+
+LATE: Mapping[Trigger, tuple[tuple[Op, ...], Op]] = {
+    "ingest": ((), ONE), "list": ((), list_topics()), "get": ((), get_topic()),
+    "fetch": ((), fetch()), "retention": ((), set_retention()),
+    "commit": ((subscribe(), poll()), commit(RECORD)),
+}  # fmt: skip
+"""What comes before, and the operation, by its request."""
+for what, (before, op) in LATE.items():
+    add_case(
+        f"late/each-fault-{what}", "17.5/invalid-response",
+        f"Each fault of an answer to {what} is found, after many that were right.",
+        ClientCase(
+            (list_topics(), *before, *(op.safe(),) * BETWEEN,
+             *(each for fault in faults_of(what)
+               for each in (op.safe().during(on(what, fault)), *(op.safe(),) * BETWEEN))),
+            paired=False, exact=True),
+        quick=False, weight=2, twin_of="late/each-fault-ingest",
+    )  # fmt: skip
 
 # -- and then --------------------------------------------------------------------------------------
 

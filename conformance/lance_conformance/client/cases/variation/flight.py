@@ -118,7 +118,7 @@ OTHER = {"id": 8, "name": "kit-new"}
 
 
 def _names_its_topic(received: ReceivedFrame) -> str:
-    found, value = received.frame.topic_id, received.frame.payload[RECORD_HEADER:]
+    found, value = received.frame.topic_id, received.opened.payload[RECORD_HEADER:]
     right = value.startswith(b"%d:" % found)
     return "" if right else f"topic {found} with the record {value[:20]!r}"
 

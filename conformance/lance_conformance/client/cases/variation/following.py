@@ -74,6 +74,25 @@ for number in PUSHES:
             checks=(Reads(values),), records=tuple((1, value) for value in values), paired=False),
         quick=False, weight=1 + number // 16, twin_of="many/pushes-17",
     )  # fmt: skip
+for number in (129, 1_025):
+    values = tuple(b"record %04d" % n for n in range(number))
+    add_case(
+        f"many/follows-{number}", "17.8/offset",
+        f"{number} records that come at once to who follows are all read, in order.",
+        ClientCase((subscribe(), *(poll(enough=number),) * 4), checks=(Reads(values),),
+                   records=tuple((1, value) for value in values), paired=False, exact=True),
+        quick=False, weight=2, twin_of="many/reads-1025",
+    )  # fmt: skip
+for number in (2, 9):
+    same, news = (b"same", b"same", b""), replace(poll(), if_news=True)
+    add_case(
+        f"again/follows-same-{number}", "17.8/offset",
+        f"{number} batches of the same records are read as often, by who follows.",
+        ClientCase(
+            (list_topics(), subscribe(END), *(send(*same), news) * number, *(news,) * number),
+            checks=(Reads(same * number),), paired=False, exact=True),
+        quick=False, weight=2, twin_of="again/polls-9",
+    )  # fmt: skip
 for size in LARGE:
     value = bytes(n % 251 for n in range(size))
     weight = 4 if size == max(LARGE) else 1
@@ -129,6 +148,20 @@ add_case(
                nth=0),), (KeptAlive(1),), paired=False),
     quick=False,
 )  # fmt: skip
+
+# -- pieces ----------------------------------------------------------------------------------------
+
+for size in (1, 7, 44, 59):
+    add_case(
+        f"piece/follows-{size}", "17.3/streaming",
+        f"What comes {size} bytes at a time to who follows is read, in order.",
+        ClientCase(
+            (list_topics(), subscribe(0, 2 * ONE), *(poll(len(VALUES)),) * 4),
+            (on("subscribe", Answer(cuts=(-size,)), nth=0),
+             on("fetch", Answer(cuts=(-size,)), nth=0)),
+            (Reads(VALUES),), paired=False),
+        quick=False, weight=2, twin_of="piece/dribble-ack",
+    )  # fmt: skip
 
 # -- losses ----------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from lance_conformance.client.operations import (
     send,
     set_retention,
     subscribe,
+    wait,
 )
 from lance_conformance.client.scripted.model import FETCH_RESPONSE, TOPIC_ID, fetch_payload
 from lance_conformance.client.scripted.script import (
@@ -37,6 +38,7 @@ from lance_conformance.client.scripted.script import (
     on,
 )
 from lance_conformance.wire.frame import Flag, Frame
+from lance_conformance.wire.tlv import RECORD_HEADER
 
 END = len(LOG)
 KINDS = (
@@ -156,4 +158,24 @@ for name, (clause, words, changes) in PUSHES.items():
             (Reads((b"news",)),), paired=False,
         ),
         dialects=SPECIFIED, quick=False,
+    )  # fmt: skip
+
+AFTER = 65
+"""Pushes that were right before one that is not."""
+MANY = tuple((1, b"record %02d" % n) for n in range(AFTER))
+for name, (clause, words, changes) in PUSHES.items():
+    size = RECORD_HEADER + len(MANY[0][1])
+    later = fetch_payload(AFTER * size, LOG[:ONE])
+    wrong = {"size": later[:8] + b"\1" + later[9:], "next": bytes(8) + later[8:]}.get(name, later)
+    add_case(
+        f"late/push-{name}", clause,
+        f"What a push with {words} brings is not handed on, after {AFTER} that were right.",
+        ClientCase(
+            (list_topics(), subscribe(0, size), *(poll(AFTER),) * AFTER, wait(2 * SOON),
+             send(b"news").safe(), *(poll(AFTER + 1).safe(),) * 3),
+            (on("subscribe", Answer(), Pause(SOON),
+                Say(replace(PUSHED, **{**changes, "payload": wrong}))),),
+            (Reads((*(value for _, value in MANY), b"news")),), records=MANY, paired=False,
+        ),
+        dialects=SPECIFIED, quick=False, weight=2, twin_of="late/push-magic",
     )  # fmt: skip
