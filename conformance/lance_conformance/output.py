@@ -47,7 +47,7 @@ def selecting(command: Command) -> Command:
 def asking(command: Command) -> Command:
     """Add the options about how cases are asked."""
     options = (
-        click.option("-j", "--jobs", type=click.IntRange(1, 64), default=4, show_default=True,
+        click.option("-j", "--jobs", type=click.IntRange(1, 64), default=6, show_default=True,
                      help="Cases that run at the same time."),
         click.option("--timeout-scale", type=click.FloatRange(0.01, 1000), default=1.0,
                      help="Multiply the deadline of every case by this."),

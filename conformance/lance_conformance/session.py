@@ -59,7 +59,7 @@ class Options:
     dialect: str = "auto"
     profile: str = "full"
     timeout_scale: float = 1.0
-    jobs: int = 4
+    jobs: int = 6
     seed: int = USUAL_SEED
     prefix: str = "lance-conformance"
     strict: bool = False

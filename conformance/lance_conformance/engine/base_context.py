@@ -40,7 +40,7 @@ class BaseContext(ABC):
         loop = asyncio.get_running_loop()
         began = loop.time()
         self.conditions = conditions
-        self.time = Deadline(began + budget, conditions.budget)
+        self.time = Deadline(began + budget, conditions.budget, conditions.longest_silence)
         self.rng = random.Random(f"{conditions.seed}/{case_id}")  # noqa: S311 - repeatable values
         self.transcript = Transcript(lambda: loop.time() - began)
         self._slug = case_id.replace("/", "-")

@@ -1,5 +1,6 @@
 """Conditions that all cases of one run share."""
 
+import math
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -49,6 +50,7 @@ class Conditions:
         demanded: The dialect it is held to: the one asked for, else the document's.
         pinned: A dialect was asked for, so speaking another one is a fault.
         budget: Seconds that one case may take.
+        longest_silence: Seconds that a case waits for one answer, at most, however long it lasts.
         prefix: Beginning of the name of every topic that the kit creates.
         run_id: Keeps the names of two runs apart.
         seed: Source of record values and order; the same seed asks the same questions.
@@ -72,6 +74,7 @@ class Conditions:
     demanded: Any
     pinned: bool = True
     budget: float = 1.0
+    longest_silence: float = math.inf
     prefix: str = "lance-conformance"
     run_id: str = field(default_factory=_run_id)
     seed: int = USUAL_SEED

@@ -1,6 +1,7 @@
 """The deadline of a case: it moves while the target answers as it must, however slowly."""
 
 import asyncio
+import math
 
 from lance_conformance.engine.failures import Failure
 
@@ -25,6 +26,7 @@ class Deadline:
     Args:
         at: The time of the event loop's clock.
         step: Seconds from a right answer until the next one is due, at least.
+        longest: Seconds that one silence lasts, at most; the deadline stays where it is.
 
     Attributes:
         at: The time of the event loop's clock.
@@ -35,17 +37,22 @@ class Deadline:
         answers: Right answers so far.
     """
 
-    def __init__(self, at: float, step: float = 0.0) -> None:
+    def __init__(self, at: float, step: float = 0.0, longest: float = math.inf) -> None:
         self.at = at
         self.last = at + step * LONGEST
         self.alarm: asyncio.Timeout | None = None
         self.answers = 0
         self._bytes = 0
         self._step = step
+        self._longest = longest
         self.grace = max(GRACE, step)
 
     def __repr__(self) -> str:
         return f"<Deadline {self.at:.3f} step={self._step} last={self.last:.3f}>"
+
+    def due(self) -> float:
+        """When the next bytes must have come, in the time of the event loop's clock."""
+        return min(self.at, asyncio.get_running_loop().time() + self._longest)
 
     def heard(self, size: int) -> None:
         """Note bytes that came, right or not.

@@ -75,11 +75,9 @@ class EventReader(Generic[F]):
                 return found
             if self._connection.closed is not None:
                 return self._ended(self._connection.closed)
-            if (
-                not await self._connection.wait(self._deadline.at)
-                and self._clock() >= self._deadline.at
-            ):
-                return NoAnswer(self._deadline.at - self._began)
+            due = self._deadline.due()
+            if not await self._connection.wait(due) and self._clock() >= due:
+                return NoAnswer(due - self._began)
 
     async def receive_any(self) -> F | Violation | Closed | NoAnswer:
         """The next event, which gives the one after it its time, for what is not judged."""

@@ -1,5 +1,6 @@
 """The checksum of LZ4 frames."""
 
+import struct
 from functools import lru_cache
 
 MASK = 0xFFFFFFFF
@@ -26,13 +27,13 @@ def xxh32(data: bytes) -> int:
 
 
 def _lanes(data: bytes) -> list[int]:
-    lanes = [ONE + TWO & MASK, TWO, 0, -ONE & MASK]
-    for start in range(0, len(data) & ~15, 16):
-        for lane in range(4):
-            at = start + 4 * lane
-            word = int.from_bytes(data[at : at + 4], "little")
-            lanes[lane] = _turned(lanes[lane] + word * TWO & MASK, 13) * ONE & MASK
-    return lanes
+    a, b, c, d = ONE + TWO & MASK, TWO, 0, -ONE & MASK  # plain names, for payloads are large
+    for one, two, three, four in struct.iter_unpack("<4I", data[: len(data) & ~15]):
+        a, b = a + one * TWO & MASK, b + two * TWO & MASK
+        c, d = c + three * TWO & MASK, d + four * TWO & MASK
+        a, b = (a << 13 | a >> 19) * ONE & MASK, (b << 13 | b >> 19) * ONE & MASK
+        c, d = (c << 13 | c >> 19) * ONE & MASK, (d << 13 | d >> 19) * ONE & MASK
+    return [a, b, c, d]
 
 
 def _turned(value: int, bits: int) -> int:

@@ -46,12 +46,30 @@ def commit_ack(consumer: int, *offsets: int, cite: str) -> Allowed:
     return consumer_ack(Command.COMMIT_ACK, consumer, offsets or None, cite)
 
 
-def pushed(topic_id: int, cite: str) -> Allowed:
-    """A FetchResponse that is pushed: its header names the topic."""
+def unsubscribe_ack(cite: str) -> Allowed:
+    """The Ack of an Unsubscribe; whose id it has is only the register's rule (5.13/ack-id)."""
 
+    def judge(event: Event) -> str | None:
+        right = isinstance(event, Frame) and event.kind is FrameKind.ACK
+        return None if right else ANOTHER_KIND
+
+    return Allowed("an Ack frame", cite, judge)
+
+
+def pushed(topic_id: int, cite: str) -> Allowed:
+    """A push of the one topic of a connection: that its header names it is the register's rule."""
+    return _pushed((topic_id, 0), f"FetchResponse with topic {topic_id} or 0 in its header", cite)
+
+
+def pushed_under(topic_id: int, cite: str) -> Allowed:
+    """A push of one of several topics: only its header tells which (5.12/push-topic)."""
+    return _pushed((topic_id,), f"FetchResponse with topic {topic_id} in its header", cite)
+
+
+def _pushed(topic_ids: Collection[int], words: str, cite: str) -> Allowed:
     def judge(event: Event) -> str | None:
         if not isinstance(event, Frame) or event.batch_id != Command.FETCH_RESPONSE:
             return ANOTHER_KIND
-        return None if event.topic_id == topic_id else "field:topic_id"
+        return None if event.topic_id in topic_ids else "field:topic_id"
 
-    return Allowed(f"FetchResponse with topic {topic_id} in its header", cite, judge)
+    return Allowed(words, cite, judge)

@@ -16,6 +16,7 @@ _HARMLESS = frozenset(
         Command.UNSUBSCRIBE,
         Command.GET_CLUSTER_STATUS_ALIAS,
         Command.OFFSET_FOR_TIME,
+        Command.BATCH_TIMES,
     }
 )
 

@@ -7,6 +7,7 @@ from lance_conformance.wire.control import control
 from lance_conformance.wire.frame import Command, Frame
 
 _PAIR = struct.Struct("<QQ")
+_TIMES = struct.Struct("<QI")
 
 CLUSTER_STATUS = control(Command.GET_CLUSTER_STATUS)
 """GetClusterStatus (AMB-11)."""
@@ -43,6 +44,40 @@ def offset_for_time(topic_id: int, time_ns: int) -> Frame:
         time_ns: Nanoseconds since the Unix epoch, by the clock of the server.
     """
     return control(Command.OFFSET_FOR_TIME, struct.pack("<IQ", topic_id, time_ns))
+
+
+def batch_times(topic_id: int, start: int, end: int) -> Frame:
+    """BatchTimes, an extension (AMB-61).
+
+    Args:
+        topic_id: The topic.
+        start: The byte offset at which the range begins.
+        end: The byte offset at which it ends.
+    """
+    return control(Command.BATCH_TIMES, struct.pack("<IQQ", topic_id, start, end))
+
+
+class BatchTimes(NamedTuple):
+    """What a BatchTimesResponse says.
+
+    Attributes:
+        next_offset: Up to which byte the range was told.
+        times: The offset and the time of each batch.
+    """
+
+    next_offset: int
+    times: tuple[tuple[int, int], ...]
+
+
+def read_batch_times(payload: bytes) -> BatchTimes | None:
+    """What a BatchTimesResponse says, `None` when its lengths do not fit."""
+    if len(payload) < _TIMES.size:
+        return None
+    next_offset, size = _TIMES.unpack_from(payload)
+    pairs = payload[_TIMES.size :]
+    if len(pairs) != size or size % _PAIR.size:
+        return None
+    return BatchTimes(next_offset, tuple(_PAIR.iter_unpack(pairs)))
 
 
 class ConsumerAt(NamedTuple):

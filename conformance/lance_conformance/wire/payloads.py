@@ -24,6 +24,8 @@ _LAYOUTS: Mapping[int, Fields] = {
     Command.COMMIT_ACK: _CONSUMER_AT,
     Command.OFFSET_FOR_TIME: (*_TOPIC, ("time_ns", 8)),
     Command.OFFSET_FOR_TIME_RESPONSE: (("offset", 8),),
+    Command.BATCH_TIMES: (*_TOPIC, ("start_offset", 8), ("end_offset", 8)),
+    Command.BATCH_TIMES_RESPONSE: (("next_offset", 8), ("bytes_returned", 4)),
 }
 
 

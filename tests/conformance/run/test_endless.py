@@ -108,6 +108,20 @@ def test_a_deadline_moves_only_so_far() -> None:
     asyncio.run(run())
 
 
+def test_one_silence_lasts_only_so_long() -> None:
+    """Where one answer is waited for less than the whole case, its deadline stays."""
+
+    async def run() -> None:
+        now = asyncio.get_running_loop().time()
+        patient, other = Deadline(now + 100), Deadline(now + 100, longest=2.0)
+        assert patient.due() == now + 100
+        assert now + 2 <= other.due() < now + 3
+        assert other.at == now + 100
+        assert Deadline(now - 1, longest=2.0).due() == now - 1
+
+    asyncio.run(run())
+
+
 def test_what_follows_a_case_has_its_own_time() -> None:
     """Tidying up begins with the full number of answers and of seconds."""
 

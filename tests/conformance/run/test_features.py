@@ -143,14 +143,14 @@ def test_a_capability_can_be_left_out(serve: Serve, capsys: pytest.CaptureFixtur
     """A golden server pushes; with --without push it is not asked to."""
     port = serve(sessions(Specified()))
     run_app(["run", "--target", f"127.0.0.1:{port}", "--without", "push", "sub/push-*", "fet/walk"])
-    assert "26 skipped: left out by --without push" in capsys.readouterr().out
+    assert "27 skipped: left out by --without push" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("feature", sorted(FEATURES))
 def test_what_is_left_out_hides_nothing_else(feature: str) -> None:
     """With --without a feature the other capabilities are found all the same."""
     _, axes = found(Specified(), without=frozenset({feature}))
-    able = {"cluster-status", "offset-for-time", "partitions", "push"}
+    able = {"cluster-status", "offset-for-time", "batch-times", "partitions", "push"}
     assert axes.capabilities == (able - {"push"} if feature == "subscribe" else able)
 
 

@@ -104,7 +104,9 @@ def test_the_preflight_waits_for_each_step() -> None:
             base = Conditions(Target("127.0.0.1", port), SPECIFIED, SPECIFIED)
             conditions, axes = await preflight(base, step_timeout=0.5)
         assert axes.missing == frozenset()
-        assert axes.capabilities == {"push", "cluster-status", "offset-for-time", "partitions"}
+        assert axes.capabilities == {
+            "push", "cluster-status", "offset-for-time", "batch-times", "partitions"
+        }  # fmt: skip
         return conditions
 
     assert asyncio.run(run()).budget >= 20 * 0.05

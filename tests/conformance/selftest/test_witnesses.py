@@ -3,9 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+import pytest
+
 from lance_conformance.engine.selftest.matrix import committed, merged
-from lance_conformance.engine.selftest.targets import Finding, SelftestTarget
-from lance_conformance.engine.selftest.test_selection import asked_of, restricted, witnesses
+from lance_conformance.engine.selftest.targets import (
+    Finding,
+    SelftestTarget,
+    golden_subjects,
+    mutant_subjects,
+    null_subjects,
+)
+from lance_conformance.engine.selftest.test_selection import (
+    asked_of,
+    restricted,
+    sampled,
+    witnesses,
+)
 from lance_conformance.engine.suites import suite_named
 from lance_conformance.server.cases import all_cases, all_ids
 from lance_conformance.server.golden.specified import Specified
@@ -114,3 +127,42 @@ def test_what_was_not_asked_stays_as_it_was() -> None:
     assert restricted({"specified": ROWS}, asked) == {
         "specified": {"slow": {"fet/walk": "timeout"}}
     }
+
+
+def _of_a_sample(parts: int, seed: int) -> set[SelftestTarget]:
+    before = committed(LWP)
+    asked = dict.fromkeys(mutant_subjects(LWP), frozenset({"kal/answered"}))
+    found = sampled(asked, before, parts, seed)
+    assert list(found) == list(asked)
+    return {target for target, cases in found.items() if cases}
+
+
+def test_a_sample_depends_on_its_seed_only() -> None:
+    """The same seed asks the same mutants, and so does the seed that is N higher."""
+    assert _of_a_sample(8, 3) == _of_a_sample(8, 3) == _of_a_sample(8, 11)
+    assert not _of_a_sample(8, 3) & _of_a_sample(8, 4)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 7, 8])
+def test_as_many_seeds_as_parts_ask_every_mutant(parts: int) -> None:
+    """The parts are of equal size, and together they are all mutants."""
+    samples = [_of_a_sample(parts, seed) for seed in range(5, 5 + parts)]
+    assert set().union(*samples) == set(mutant_subjects(LWP))
+    sizes = [len(sample) for sample in samples]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_a_sample_leaves_out_nobody_else() -> None:
+    """Golden servers, null servers and mutants that the matrix does not know are asked."""
+    others = [*golden_subjects(LWP), *null_subjects(LWP)]
+    new = [SelftestTarget("lwp", "mutant", "is-new", "specified")]
+    asked = dict.fromkeys([*others, *new], frozenset({"kal/answered"}))
+    assert sampled(asked, committed(LWP), 8, 1) == asked
+
+
+def test_a_sample_keeps_what_the_matrix_has_of_the_others() -> None:
+    """What was not asked stands in the matrix as before, and proves its cases."""
+    before = committed(LWP)
+    asked = sampled(dict.fromkeys(mutant_subjects(LWP), frozenset()), before, 8, 1)
+    trials: dict[SelftestTarget, dict[str, Finding]] = {target: {} for target in asked}
+    assert merged(before, trials, asked, all_ids()) == before

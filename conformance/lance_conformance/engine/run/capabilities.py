@@ -15,6 +15,7 @@ from lance_conformance.server.case_context import CaseContext, Topic
 from lance_conformance.server.expect import ack, answer
 from lance_conformance.wire.consumers import (
     CLUSTER_STATUS,
+    batch_times,
     commit_offset,
     offset_for_time,
     subscribe,
@@ -26,6 +27,7 @@ from lance_conformance.wire.partitions import create_partitioned
 CAPABILITIES: Final[Mapping[str, str]] = {
     "push": "the target pushes nothing to subscribers",
     "offset-for-time": "the target does not know OffsetForTime (0x70)",
+    "batch-times": "the target does not know BatchTimes (0x75)",
     "cluster-status": "the target does not tell its cluster's status",
     "partitions": "the target does not know CreatePartitionedTopic (0x72)",
     "token": "no token was given (--token-file)",
@@ -40,7 +42,14 @@ CAPABILITIES: Final[Mapping[str, str]] = {
 """Each capability, and why there is nothing to ask without it."""
 BETWEEN: Final = (0.0, 0.0, 0.25)
 """Seconds to wait before each Keepalive after a Subscribe: a task that pushes may come late."""
-OPTIONAL: Final = ("push", "offset-for-time", "cluster-status", "partitions", "groups")
+OPTIONAL: Final = (
+    "push",
+    "offset-for-time",
+    "batch-times",
+    "cluster-status",
+    "partitions",
+    "groups",
+)
 """Those that a target has or has not by itself; the others depend on what the kit is told."""
 
 _CONSUMER: Final = 0x0C0F_FEE0_0C0F_FEE0
@@ -75,6 +84,8 @@ async def probe(ctx: CaseContext, topic: Topic) -> frozenset[str]:
         found.add("cluster-status")
     if await _knows(ctx, offset_for_time(topic.id, 0)):
         found.add("offset-for-time")
+    if await _knows(ctx, batch_times(topic.id, 0, 1)):
+        found.add("batch-times")
     if await _knows(ctx, create_partitioned(ctx.name(), 1)):
         found.add("partitions")
     if await _pushes(ctx, topic):

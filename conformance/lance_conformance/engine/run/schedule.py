@@ -18,7 +18,7 @@ IN_VAIN = 4
 """Second chances in a row that changed nothing, after which the other cases get none: the target
 does not answer, it is not merely slow."""
 
-WAITING = 24
+WAITING = 40
 """Cases that wait on purpose and go on beside the others."""
 
 OnResult = Callable[[Result], None]

@@ -8,6 +8,8 @@ from multiprocessing import get_context
 from lance_conformance.engine.selftest.targets import Asked, Findings, SelftestTarget, try_subjects
 
 CHUNK = 32
+FOR_EACH_PROCESSOR = 2
+"""Worker processes: a golden server that is asked in order waits half of its time or more."""
 Trials = dict[SelftestTarget, Findings]
 OnProgress = Callable[[int, int], None]
 
@@ -19,10 +21,9 @@ def try_everybody(asked: Asked, on_progress: OnProgress) -> Trials:
         asked: Who, and with which cases.
         on_progress: Told how many are done, of how many.
     """
-    pairs = list(asked.items())
-    chunks = [dict(pairs[at : at + CHUNK]) for at in range(0, len(pairs), CHUNK)]
     trials: Trials = {}
-    workers = max(1, min(os.cpu_count() or 1, len(chunks)))
+    workers = FOR_EACH_PROCESSOR * (os.cpu_count() or 1)
+    chunks = _dealt(asked, workers)
     # "spawn", because a fork would copy whatever locks the caller's threads hold.
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         running = {pool.submit(try_subjects, chunk): chunk for chunk in chunks}
@@ -30,3 +31,10 @@ def try_everybody(asked: Asked, on_progress: OnProgress) -> Trials:
             trials.update(zip(running[done], done.result(), strict=True))
             on_progress(len(trials), len(asked))
     return trials
+
+
+def _dealt(asked: Asked, workers: int) -> list[Asked]:
+    """Chunks of about `CHUNK` subjects; the longest trials come first and in chunks apart."""
+    by_length = sorted(asked.items(), key=lambda pair: -len(pair[1]) / pair[0].jobs)
+    chunks = max(workers, -(-len(asked) // CHUNK))
+    return [dict(some) for first in range(chunks) if (some := by_length[first::chunks])]

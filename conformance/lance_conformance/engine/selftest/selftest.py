@@ -1,6 +1,6 @@
 """The whole self-test."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from lance_conformance.engine.selftest import gates
@@ -8,6 +8,7 @@ from lance_conformance.engine.selftest.attacks import kit_survives
 from lance_conformance.engine.selftest.matrix import Matrix, committed, kills, merged
 from lance_conformance.engine.selftest.runs import OnProgress, Trials, try_everybody
 from lance_conformance.engine.selftest.targets import (
+    Asked,
     Findings,
     SelftestTarget,
     golden_subjects,
@@ -15,7 +16,7 @@ from lance_conformance.engine.selftest.targets import (
     null_subjects,
     try_again,
 )
-from lance_conformance.engine.selftest.test_selection import asked_of, restricted
+from lance_conformance.engine.selftest.test_selection import asked_of, restricted, sampled
 from lance_conformance.engine.suite import Suite
 
 Again = Callable[[Mapping[SelftestTarget, Collection[str]]], list[Findings]]
@@ -28,10 +29,14 @@ class SelfTestResult:
     Attributes:
         gates: The gates, in their order.
         matrix: The kill matrix as it is now.
+        asked: How many mutants were asked, each once in every dialect in which it is wrong.
+        mutants: How many there are, counted alike.
     """
 
     gates: tuple[gates.Gate, ...]
     matrix: Matrix
+    asked: int
+    mutants: int
 
     @property
     def passed(self) -> bool:
@@ -50,28 +55,47 @@ def everybody(suite: Suite, seed: int) -> list[SelftestTarget]:
 
 
 def selftest(
-    suite: Suite,
+    suites: Sequence[Suite],
     seed: int,
     on_progress: OnProgress,
     *,
     update: bool = False,
     whole: bool = False,
     again: Collection[str] = (),
-) -> SelfTestResult:
-    """Put everybody on trial and look at all gates.
+    sample: int = 1,
+) -> list[SelfTestResult]:
+    """Put everybody of some suites on trial together, and look at all gates of each suite.
 
     Args:
-        suite: What it is about.
-        seed: The order in which the cases are asked.
+        suites: What it is about.
+        seed: The order in which the cases are asked, and the part of the mutants that is asked.
         on_progress: Told how many subjects are done, of how many.
         update: The matrix of now is to become the committed one, so it is right by definition.
         whole: Ask every mutant every case, not only those that it is a witness for.
         again: Globs of mutants to ask everything, and of cases to ask everybody.
+        sample: Ask one of so many parts of the mutants.
+
+    Returns:
+        What was found, suite by suite.
     """
-    before = committed(suite)
-    asked = asked_of(suite, everybody(suite, seed), before, whole=whole, again=again)
-    trials = try_everybody(asked, on_progress)
-    trials |= second_opinions(trials, before)
+    asked: list[tuple[Suite, Matrix, Asked]] = []
+    for suite in suites:
+        before = committed(suite)
+        some = asked_of(suite, everybody(suite, seed), before, whole=whole, again=again)
+        asked.append((suite, before, sampled(some, before, sample, seed)))
+    together = {each: cases for _, _, some in asked for each, cases in some.items()}
+    trials = try_everybody(together, on_progress)
+    return [
+        _judged(suite, before, some, {each: trials[each] for each in some}, update=update)
+        for suite, before, some in asked
+    ]
+
+
+def _judged(
+    suite: Suite, before: Matrix, asked: Asked, trials: Trials, *, update: bool
+) -> SelfTestResult:
+    """Look at all gates of one suite."""
+    trials = trials | second_opinions(trials, before)
     matrix = merged(before, trials, asked, suite.by_id)
     known = matrix if update else before
     return SelfTestResult(
@@ -86,6 +110,8 @@ def selftest(
             kit_survives(suite),
         ),
         matrix,
+        asked=sum(bool(cases) for each, cases in asked.items() if each.kind == "mutant"),
+        mutants=sum(each.kind == "mutant" for each in asked),
     )
 
 

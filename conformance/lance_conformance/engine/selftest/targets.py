@@ -36,6 +36,9 @@ PACE = 0.05
 """How many times their seconds cases wait that wait on purpose."""
 MUCH = 10.0
 """How many times its budget a case gets that is asked again."""
+SILENCE = 4
+"""How many times its budget a case waits for one answer: servers in this process answer at once,
+however much time the whole case gets."""
 STEP_TIMEOUT = 2.0
 SIDE_BY_SIDE = 16
 """Subjects on trial at a time in one process. Mostly one of them waits for a deadline."""
@@ -105,7 +108,7 @@ def null_subjects(suite: Suite) -> list[SelftestTarget]:
     """Every null server in every dialect. They have no state, so cases run side by side."""
     proof = suite.proof()
     return [
-        SelftestTarget(suite.name, "null", name, dialect, jobs=64)
+        SelftestTarget(suite.name, "null", name, dialect, jobs=256)
         for dialect in suite.presets
         for name in proof.null_servers(dialect)
     ]
@@ -127,6 +130,8 @@ async def try_subject(
     cases = [case for case in subject.suite.cases if case.id in only]
     if subject.seed:
         cases = shuffled(cases, subject.seed)
+    if subject.kind == "null":  # it has no state that a case beside could spoil
+        cases = [replace(case, alone=False) for case in cases]
     found: dict[str, Finding] = {}
     budget = subject.suite.proof().budget * times
     for setting, chosen in subject.suite.by_setting(cases).items():
@@ -137,6 +142,7 @@ async def try_subject(
             conditions = replace(
                 conditions,
                 budget=budget,
+                longest_silence=budget * SILENCE,
                 capabilities=needs,
                 missing=frozenset(),
                 pace=PACE,

@@ -7,6 +7,7 @@ every case can fail, for the recorded reason, and that every mutant is told from
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from zlib import crc32
 
 from lance_conformance.engine.selftest.matrix import Matrix
 from lance_conformance.engine.selftest.targets import Asked, SelftestTarget
@@ -82,6 +83,26 @@ def asked_of(
             new = news[subject.dialect] if globs else usual_news[subject.dialect]
             asked[subject] = frozenset((known & usual | new | repeated) & every)
     return asked
+
+
+def sampled(asked: Asked, before: Matrix, parts: int, seed: int) -> Asked:
+    """Keep one part of the mutants; the others are asked nothing.
+
+    Every target that is not a mutant, and every mutant that the committed matrix does not know, is
+    asked all the same. The parts do not depend on the seed: as many seeds in a row as there are
+    parts ask every mutant.
+
+    Args:
+        asked: What a whole self-test asks.
+        before: The committed matrix.
+        parts: How many parts of equal size the mutants are dealt to.
+        seed: Chooses the part.
+    """
+    known = [each for each in asked if each.name in before.get(each.dialect, {})]
+    mutants = [each for each in known if each.kind == "mutant"]
+    dealt = sorted(mutants, key=lambda each: (crc32(str(each).encode()), str(each)))
+    left_out = set(dealt) - set(dealt[seed % parts :: parts])
+    return {each: frozenset() if each in left_out else cases for each, cases in asked.items()}
 
 
 def _put_to(cases: Collection[str], globs: Collection[str]) -> frozenset[str]:

@@ -10,7 +10,20 @@ from lance_conformance.server.cases.batches import (
     payloads,
     refused,
 )
+from lance_conformance.server.cases.combined import (
+    beside,
+    elsewhere,
+    far,
+    headers,
+    history,
+    many,
+    remembering,
+    retries,
+    told,
+    unknown,
+)
 from lance_conformance.server.cases.consumers import (
+    batch_times,
     commit,
     fetch,
     fetch_edges,
@@ -92,6 +105,7 @@ MODULES = (
     push,
     commit,
     offset_for_time,
+    batch_times,
     errors,
     log_semantics,
     log_restart,
@@ -118,6 +132,16 @@ MODULES = (
     overtaking,
     combination,
     compressed,
+    history,
+    unknown,
+    headers,
+    retries,
+    told,
+    many,
+    beside,
+    elsewhere,
+    far,
+    remembering,
     walks,
 )
 """Named so that importing this package fills the registry."""

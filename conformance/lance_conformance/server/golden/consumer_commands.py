@@ -54,6 +54,16 @@ def _offset_for_time(rules: Specified, payload: bytes) -> Reply:
     return rules.time_answer(rules.offset_at(rules.timed_topic(topic_id), time_ns))
 
 
+def _batch_times(rules: Specified, payload: bytes) -> Reply:
+    topic_id, start, end = _fields(rules, 0x75, "<IQQ", payload, "batch times")
+    topic = rules.timed_topic(topic_id)
+    end = rules.end_of_times(topic, end)
+    found = rules.times_between(topic, start, end)
+    told = found[: rules.most_times()]
+    following = found[len(told)][1] if len(told) < len(found) else end
+    return rules.times_answer(following, told)
+
+
 def _status(rules: Specified, payload: bytes) -> Reply:
     _fields(rules, 0x07, "", payload, "status")
     return Reply(0x40, rules.status_command(), json.dumps(rules.status_body()).encode())
@@ -66,4 +76,5 @@ HANDLERS: dict[int, Callable[[Specified, bytes], Reply]] = {
     0x22: _commit,
     0x30: _status,
     0x70: _offset_for_time,
+    0x75: _batch_times,
 }

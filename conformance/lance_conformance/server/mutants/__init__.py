@@ -1,6 +1,16 @@
 """Servers that are wrong in one way each: every question must be able to fail."""
 
 from lance_conformance.server.mutants.batches import batches, ingest, records, refusing
+from lance_conformance.server.mutants.combined import (
+    beside,
+    elsewhere,
+    far,
+    filling,
+    history,
+    retrying,
+    telling,
+    unpacking,
+)
 from lance_conformance.server.mutants.consumers import committing, fetching, pushing, subscribing
 from lance_conformance.server.mutants.frames import (
     compression,
@@ -15,6 +25,7 @@ from lance_conformance.server.mutants.node import (
     grouping,
     node,
     restarting,
+    timing,
     tls_and_load,
     tokens,
 )
@@ -77,6 +88,15 @@ MODULES = (
     amount,
     kinds,
     turns,
+    history,
+    far,
+    retrying,
+    filling,
+    telling,
+    unpacking,
+    beside,
+    elsewhere,
+    timing,
 )
 """Named so that importing this package fills the registry."""
 

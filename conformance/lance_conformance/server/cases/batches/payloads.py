@@ -9,8 +9,8 @@ from lance_conformance.server.case_context import AllowedOutcome, CaseContext
 from lance_conformance.server.cases import requests
 from lance_conformance.server.cases.registry import BOTH, case
 from lance_conformance.server.cases.requests import CONSUMER, Request
-from lance_conformance.server.consumers import commit_ack, subscribe_ack
-from lance_conformance.server.expect import ack, answer, topic_response
+from lance_conformance.server.consumers import commit_ack, subscribe_ack, unsubscribe_ack
+from lance_conformance.server.expect import answer, topic_response
 from lance_conformance.wire.codes import ErrorCode
 from lance_conformance.wire.frame import Command, Frame
 
@@ -93,7 +93,7 @@ class Sized:
 
 TOPIC = topic_response("AMB-26")
 SUBSCRIBED = subscribe_ack(CONSUMER, cite="AMB-26")
-UNSUBSCRIBED = ack(CONSUMER, "AMB-26")
+UNSUBSCRIBED = unsubscribe_ack("AMB-26")
 COMMITTED = commit_ack(CONSUMER, cite="AMB-26")
 TIMED = answer(Command.OFFSET_FOR_TIME_RESPONSE, "AMB-37")
 STATUS = answer(Command.CLUSTER_STATUS_RESPONSE, "AMB-11")

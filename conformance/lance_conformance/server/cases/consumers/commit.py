@@ -6,8 +6,8 @@ from functools import partial
 from lance_conformance.server.case_context import CaseContext, Topic
 from lance_conformance.server.cases.registry import case
 from lance_conformance.server.cases.variation.common import register
-from lance_conformance.server.consumers import commit_ack, subscribe_ack
-from lance_conformance.server.expect import ack, answer, topic_response
+from lance_conformance.server.consumers import commit_ack, subscribe_ack, unsubscribe_ack
+from lance_conformance.server.expect import answer, topic_response
 from lance_conformance.server.peer import Peer
 from lance_conformance.wire.codes import ErrorCode
 from lance_conformance.wire.consumers import (
@@ -226,7 +226,7 @@ async def outlives_subscription(ctx: CaseContext) -> None:
         await peer.ask(at_end, subscribe_ack(ctx.consumer, cite="5.12/ack"))
     await _commit(ctx, topic, end, peer=peer)
     async with ctx.precondition("unsubscribing"):
-        await peer.ask(unsubscribe(topic.id, ctx.consumer), ack(ctx.consumer, "AMB-22"))
+        await peer.ask(unsubscribe(topic.id, ctx.consumer), unsubscribe_ack("5.13/ack"))
     await _must_resume(ctx, topic, end)
 
 

@@ -6,10 +6,16 @@ from lance_conformance.engine.expectations import Allowed
 from lance_conformance.engine.registry import CaseFunction
 from lance_conformance.server.case_context import CaseContext, Topic
 from lance_conformance.server.cases.registry import case
-from lance_conformance.server.consumers import commit_ack, pushed, subscribe_ack
+from lance_conformance.server.consumers import (
+    commit_ack,
+    pushed,
+    pushed_under,
+    subscribe_ack,
+    unsubscribe_ack,
+)
 from lance_conformance.server.expect import ack, answer, keepalive
 from lance_conformance.server.peer import Peer
-from lance_conformance.wire.codes import ErrorCode
+from lance_conformance.wire.codes import ANY_ERROR, ErrorCode
 from lance_conformance.wire.consumers import commit_offset, subscribe, unsubscribe
 from lance_conformance.wire.control import (
     END_OFFSET,
@@ -231,9 +237,28 @@ async def stops(ctx: CaseContext) -> None:
     async with ctx.precondition("a push, and unsubscribing"):
         payload = await ctx.store(topic, ctx.values(1))
         await _pushed(ctx, peer, len(payload))
-        await peer.ask(unsubscribe(topic.id, ctx.consumer), ack(ctx.consumer, "AMB-22"))
+        await peer.ask(unsubscribe(topic.id, ctx.consumer), unsubscribe_ack("5.13/ack"))
     await ctx.store(topic, ctx.values(1))
     await peer.expect_quiet("5.13/stops")
+
+
+@push_case("sub/push-twice-stops-once", "5.13/ends")
+async def twice_stops_once(ctx: CaseContext) -> None:
+    """A consumer that subscribed twice and unsubscribes is pushed nothing more.
+
+    A target may refuse the second Subscribe.
+    """
+    topic = await ctx.topic()
+    peer = await _subscribe(ctx, topic)
+    taken = subscribe_ack(ctx.consumer, cite="5.12/ack")
+    refused = ctx.error(*ANY_ERROR, cite="5.12/once-a-topic")
+    again = await peer.ask(subscribe(topic.id, ctx.consumer), taken, refused)
+    if again.batch_id == Command.ERROR_RESPONSE:
+        return
+    async with ctx.precondition("unsubscribing"):
+        await peer.ask(unsubscribe(topic.id, ctx.consumer), unsubscribe_ack("5.13/ack"))
+    await ctx.store(topic, ctx.values(1))
+    await peer.expect_quiet("5.13/ends")
 
 
 @push_case("sub/push-other-goes-on", "5.13/only-that")
@@ -243,7 +268,7 @@ async def other_goes_on(ctx: CaseContext) -> None:
     peer = await _subscribe(ctx, first)
     await _subscribe(ctx, second, peer=peer)
     async with ctx.precondition("unsubscribing"):
-        await peer.ask(unsubscribe(first.id, ctx.consumer), ack(ctx.consumer, "AMB-22"))
+        await peer.ask(unsubscribe(first.id, ctx.consumer), unsubscribe_ack("5.13/ack"))
     payload = await ctx.store(second, ctx.values(2))
     data = await _pushed(ctx, peer, len(payload))
     ctx.check(data == payload, "data", "the other topic must still be pushed")
@@ -258,7 +283,7 @@ async def two_topics(ctx: CaseContext) -> None:
         await _subscribe(ctx, topic, peer=peer)
     for topic in reversed(topics):
         payload = await ctx.store(topic, ctx.values(2))
-        data = await _pushed(ctx, peer, len(payload), pushed(topic.id, "5.12/push-topic"))
+        data = await _pushed(ctx, peer, len(payload), pushed_under(topic.id, "5.12/push-topic"))
         ctx.check(data == payload, "data", f"another record was pushed for topic {topic.id}")
 
 
@@ -361,7 +386,7 @@ async def anew_from_offset(ctx: CaseContext) -> None:
     peer = await _subscribe(ctx, topic)
     async with ctx.precondition("a push, and unsubscribing"):
         await _pushed(ctx, peer, len(payload))
-        await peer.ask(unsubscribe(topic.id, ctx.consumer), ack(ctx.consumer, "AMB-22"))
+        await peer.ask(unsubscribe(topic.id, ctx.consumer), unsubscribe_ack("5.13/ack"))
     await _subscribe(ctx, topic, start, peer=peer)
     data = await _pushed(ctx, peer, len(payload) - start)
     ctx.check(data == payload[start:], "data", f"pushing must begin at {start}")

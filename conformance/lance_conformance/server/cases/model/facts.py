@@ -87,18 +87,23 @@ class Facts:
     Args:
         ctx: The context of the case.
         strict: What only the register decides is judged, too.
+        mixed: Batches are compressed now and then, subscribers ask, too, and every field of an
+            answer is looked at.
 
     Attributes:
         rng: What the step that is carried out draws from.
         now: The connection whose turn it is.
         words: What the step asked.
+        contents: The records of each compressed payload.
     """
 
     now: Producer
 
-    def __init__(self, ctx: CaseContext, *, strict: bool) -> None:
+    def __init__(self, ctx: CaseContext, *, strict: bool, mixed: bool = False) -> None:
         self.ctx = ctx
         self.strict = strict
+        self.mixed = mixed
+        self.contents: dict[bytes, bytes] = {}
         self.names = [ctx.name(tail) for tail in (ODD_NAMES if strict else PLAIN_NAMES)]
         self.logs: dict[int, TopicFacts] = {}
         self.deleted: list[int] = []
@@ -110,6 +115,8 @@ class Facts:
         self.subscribers: dict[Peer, list[SubscriptionFacts]] = {}
         self.nonce = EVERYWHERE * (ctx.rng.randrange(1, 1 << 23))
         self.consumers = [ctx.consumer + number for number in range(CONSUMERS)]
+        if mixed:
+            self.consumers = [ctx.consumer, ctx.consumer ^ 1 << 63, ctx.consumer ^ 1 << 40]
 
     def __repr__(self) -> str:
         return f"<Facts {len(self.logs)} logs, {len(self.deleted)} deleted>"
@@ -135,7 +142,7 @@ class Facts:
 
     def stored(self, log: TopicFacts, frame: Frame) -> None:
         """A batch is stored over the connection whose turn it is."""
-        log.data += frame.payload
+        log.data += self.contents.get(frame.payload, frame.payload)
         log.batches.append((frame, self.now.peer))
         self.now.known[log.topic.id, frame.batch_id] = frame
 

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 from lance_conformance.engine.expectations import Allowed
+from lance_conformance.server.cases.combined.history import compressed
 from lance_conformance.server.cases.model.facts import EVERYWHERE, Facts, TopicFacts
 from lance_conformance.server.consumers import commit_ack
 from lance_conformance.server.expect import ack, answer, catching_up, keepalive, topic_response
@@ -43,6 +44,8 @@ KINDS = Flag.BATCH_MODE | Flag.ACK | Flag.BACKPRESSURE | Flag.KEEPALIVE | Flag.C
 NULL, NULLS = 0xFF, 0.2
 FEW = 9
 """Records of a batch that may be large."""
+PACKED = 0.25
+"""How many batches are compressed, where they may be."""
 TIMES = (TIMESTAMP, TIMESTAMP + 1, 1, 2**63 + 5)
 UNMENDED = 0.2
 FAR = 2**62
@@ -94,7 +97,18 @@ def _batch(facts: Facts, log: TopicFacts) -> Frame:
         facts.nonce += facts.rng.choice((1, 1, 256))
         batch_id = facts.nonce
     frame = ingest(log.topic.id, batch_id, [])
-    return replace(frame, payload=payload, record_count=count, timestamp_ns=facts.rng.choice(TIMES))
+    frame = replace(
+        frame, payload=payload, record_count=count, timestamp_ns=facts.rng.choice(TIMES)
+    )
+    pack = facts.mixed and facts.can("lz4") and facts.rng.random() < PACKED
+    return _packed(facts, frame) if pack else frame
+
+
+def _packed(facts: Facts, frame: Frame) -> Frame:
+    """The same batch, compressed."""
+    packed = compressed(frame)
+    facts.contents[packed.payload] = frame.payload
+    return packed
 
 
 def store(facts: Facts) -> Exchange | None:
@@ -171,8 +185,9 @@ def conflict(facts: Facts) -> Exchange | None:
         return None
     payload, count = _payload(facts)
     old = facts.rng.choice(own)
-    frame = replace(old, payload=payload, record_count=count)
-    if frame.payload == old.payload:
+    flags = old.flags & ~Flag.COMPRESSED
+    frame = replace(old, payload=payload, record_count=count, flags=flags)
+    if frame.payload == facts.contents.get(old.payload, old.payload):
         return None
     refused = facts.ctx.error(ErrorCode.INVALID_PAYLOAD, cite="10.4/unique")
     words = f"another batch {old.batch_id:#x} to {log.topic.id}"
@@ -377,9 +392,18 @@ def listing(facts: Facts) -> Exchange | None:
             found = [row for row in rows if isinstance(row, dict) and row.get("id") == topic_id]
             check(len(found) == 1, "field:topics", f"topic {topic_id} is listed {len(found)} times")
             check(found[0].get("name") == name, "field:name", f"{topic_id} is {name}: {found[0]}")
+            if facts.mixed:
+                _is_listed_as_told(facts, topic_id, found[0])
         check(not gone & set(ids), "field:topics", f"deleted topics are listed: {gone & set(ids)}")
 
     return Exchange("list", LIST_TOPICS, (topic_response("5.4/list"),), judge)
+
+
+def _is_listed_as_told(facts: Facts, topic_id: int, row: Mapping[str, Any]) -> None:
+    """What the list says of a topic is what its creation said."""
+    told = next(log.told for log in facts.logs.values() if log.topic.id == topic_id)
+    wrong = {name: row[name] for name in told.keys() & row.keys() if row[name] != told[name]}
+    facts.ctx.check(not wrong, "field:topics", f"of topic {topic_id} {wrong} is listed: {told}")
 
 
 def taken(facts: Facts) -> Exchange | None:
@@ -460,6 +484,24 @@ def commit(facts: Facts) -> Exchange | None:
     return Exchange(words, commit_offset(log.topic.id, consumer, offset), (right,))
 
 
+def commit_beyond(facts: Facts) -> Exchange | None:
+    """A commit beyond the end is refused, with the end, and changes nothing."""
+    log = facts.log()
+    if log is None or log.closed or not facts.can("commits"):
+        return None
+    end, consumer = len(log.data), facts.rng.choice(facts.consumers)
+    offset = end + facts.rng.choice((1, 5, 1 << 16, 1 << 32, 1 << 63))
+
+    def judge(reply: Frame) -> None:
+        details = (read_json(reply.payload) or {}).get("details")
+        said = details.get("end_offset") if isinstance(details, dict) else None
+        facts.ctx.check(said == end, "field:details", f"details.end_offset must be {end}: {said}")
+
+    refused = facts.ctx.error(ErrorCode.OFFSET_OUT_OF_RANGE, cite="5.14/beyond-end")
+    words = f"commit {offset} of {log.topic.id}, which ends at {end}"
+    return Exchange(words, commit_offset(log.topic.id, consumer, offset), (refused,), judge)
+
+
 def time(facts: Facts) -> Exchange | None:
     """The first record is after the beginning of time, and none is after its end."""
     log = facts.log()
@@ -521,6 +563,14 @@ REGISTERED: Mapping[str, Question] = {
     "time": time, "status": status, "odd": odd,
 }  # fmt: skip
 """Those whose answers only the register decides, and all others."""
+MIXED: Mapping[str, Question] = {**REGISTERED, "commit_beyond": commit_beyond}
+"""Those of the walks that look at every field."""
+BESIDE: Mapping[str, Question] = {
+    name: MIXED[name]
+    for name in ("get", "listing", "taken", "limits", "commit", "commit_beyond", "time", "ping",
+                 "status")
+}  # fmt: skip
+"""Those that a subscriber asks on its connection."""
 TOGETHER: Sequence[Collection[str]] = (
     ("store",), ("commit",), ("read", "at_end", "get", "listing", "beyond"),
 )  # fmt: skip

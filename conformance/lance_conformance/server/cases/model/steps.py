@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from lance_conformance.engine.expectations import ANOTHER_KIND, Allowed
+from lance_conformance.engine.expectations import Allowed
 from lance_conformance.server.case_context import Topic
 from lance_conformance.server.cases.model.facts import (
     Facts,
@@ -13,7 +13,9 @@ from lance_conformance.server.cases.model.facts import (
     TopicFacts,
 )
 from lance_conformance.server.cases.model.questions import (
+    BESIDE,
     DECIDED,
+    MIXED,
     REGISTERED,
     TOGETHER,
     TOGETHER_REGISTERED,
@@ -23,7 +25,7 @@ from lance_conformance.server.cases.model.questions import (
     store_in,
 )
 from lance_conformance.server.cases.variation.common import holds
-from lance_conformance.server.consumers import pushed, subscribe_ack
+from lance_conformance.server.consumers import pushed_under, subscribe_ack, unsubscribe_ack
 from lance_conformance.server.expect import topic_response
 from lance_conformance.server.peer import Peer
 from lance_conformance.wire.codes import ErrorCode
@@ -35,15 +37,19 @@ from lance_conformance.wire.control import (
     delete_topic,
     read_json,
 )
-from lance_conformance.wire.frame import Command, Frame, FrameKind
+from lance_conformance.wire.frame import Command, Frame
 from lance_conformance.wire.tlv import boundaries
 
 MOST = 6
 """Questions in one write."""
 STABLE = ("id", "name", "created_at", "topic_epoch")
+PUSHES, LARGER_PUSHES = (16, 64, 300, 65_536), (300, 5000, 65_536, 1 << 20)
+"""Most bytes of a push; larger ones where much is pushed."""
 READERS = 3
 """Subscriptions on one connection."""
 LIMITS = (1 << 30, 1 << 40)
+UNUSED = ("timestamp_ns", "record_count", "topic_id")
+"""Fields that no answer uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,16 @@ async def _put(facts: Facts, peer: Peer, exchanges: list[Exchange]) -> None:
         peer.send_bytes(b"".join(_encoded(facts, each.frame) for each in exchanges))
     facts.words += [each.words for each in exchanges]
     for each in exchanges:
-        each.judge(await peer.frame(*each.allowed))
+        reply = await peer.frame(*each.allowed)
+        if facts.mixed:
+            _bare(facts, each, reply)
+        each.judge(reply)
+
+
+def _bare(facts: Facts, exchange: Exchange, reply: Frame) -> None:
+    """The header of an answer has no more than its kind and its command or batch."""
+    said = {name: getattr(reply, name) for name in UNUSED if getattr(reply, name)}
+    facts.ctx.check(not said, "field:other", f"in the answer to {exchange.words}: {said}")
 
 
 def _encoded(facts: Facts, frame: Frame) -> bytes:
@@ -89,7 +104,7 @@ def _encoded(facts: Facts, frame: Frame) -> bytes:
 async def ask(facts: Facts) -> None:
     """One question."""
     facts.turn()
-    kinds = REGISTERED if facts.strict else DECIDED
+    kinds = MIXED if facts.mixed else REGISTERED if facts.strict else DECIDED
     exchange = kinds[facts.rng.choice(list(kinds))](facts)
     if exchange is not None:
         await _put(facts, facts.now.peer, [exchange])
@@ -181,7 +196,8 @@ async def follow(facts: Facts) -> None:
     log = facts.log()
     if log is None or not facts.can("subscribe"):
         return
-    consumer, most = facts.rng.choice(facts.consumers), facts.rng.choice((16, 64, 300, 65_536))
+    bounds = LARGER_PUSHES if facts.mixed else PUSHES
+    consumer, most = facts.rng.choice(facts.consumers), facts.rng.choice(bounds)
     starts = [0, 0, *log.ends] if facts.can("commits") else [*log.ends[1:], len(log.data)]
     if facts.strict and not log.closed:
         starts.append(END_OFFSET)
@@ -230,7 +246,9 @@ async def _caught_up(facts: Facts, peer: Peer) -> None:
     """Take pushes until each subscription of a connection has all that is there."""
     readers = facts.subscribers.get(peer, ())
     while behind := [reader for reader in readers if reader.at < len(reader.log.data)]:
-        frame = await peer.frame(*(pushed(each.log.topic.id, "5.12/push") for each in behind))
+        frame = await peer.frame(
+            *(pushed_under(each.log.topic.id, "5.12/push-topic") for each in behind)
+        )
         reader = next(each for each in behind if each.log.topic.id == frame.topic_id)
         _judged(facts, peer, frame, reader)
 
@@ -260,10 +278,7 @@ async def unfollow(facts: Facts) -> None:
     peer = facts.rng.choice([peer for peer, readers in facts.subscribers.items() if readers])
     reader = facts.rng.choice(facts.subscribers[peer])
     facts.words.append(f"unsubscribe {reader.consumer:#x} from {reader.log.topic.id}")
-    right = Allowed(
-        f"Ack of consumer {reader.consumer:#x}", "5.13/ack-id",
-        lambda event: _unsubscribed(event, reader.consumer),
-    )  # fmt: skip
+    right = unsubscribe_ack("5.13/ack")
     await _answered(facts, peer, unsubscribe(reader.log.topic.id, reader.consumer), right)
     facts.subscribers[peer].remove(reader)
     for log in (reader.log, *(other.log for other in facts.subscribers[peer])):
@@ -274,10 +289,21 @@ async def unfollow(facts: Facts) -> None:
     await peer.expect_quiet("5.13/stops")
 
 
-def _unsubscribed(event: object, consumer: int) -> str | None:
-    if not isinstance(event, Frame) or event.kind is not FrameKind.ACK:
-        return ANOTHER_KIND
-    return None if event.batch_id == consumer else "field:batch_id"
+async def beside(facts: Facts) -> None:
+    """A subscriber asks, is refused, and is pushed to as before."""
+    peers = [peer for peer, readers in facts.subscribers.items() if readers]
+    if not peers:
+        return
+    peer = facts.rng.choice(peers)
+    await _caught_up(facts, peer)
+    exchange = BESIDE[facts.rng.choice(list(BESIDE))](facts)
+    if exchange is not None:
+        await _put(facts, peer, [exchange])
+    log = facts.subscribers[peer][0].log
+    if not log.closed:
+        facts.turn()
+        await _put(facts, facts.now.peer, [store_in(facts, log)])
+        await _caught_up(facts, peer)
 
 
 async def catch_up(facts: Facts) -> None:
@@ -326,5 +352,5 @@ async def inspect(facts: Facts) -> None:
 STEPS: Mapping[str, Callable[[Facts], Awaitable[None]]] = {
     "create": create, "delete": delete, "ask": ask, "write": write, "together": together,
     "follow": follow, "unfollow": unfollow, "catch_up": catch_up, "reconnect": reconnect,
-    "leave": leave, "restart": restart, "inspect": inspect,
+    "leave": leave, "restart": restart, "inspect": inspect, "beside": beside,
 }  # fmt: skip

@@ -1,6 +1,6 @@
 """Walks: steps drawn at random, the same for the same seed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from random import Random
 
@@ -14,28 +14,32 @@ WEIGHTS = {
     "create": 4, "delete": 3, "ask": 24, "write": 8, "together": 6, "follow": 4, "unfollow": 2,
     "catch_up": 2, "reconnect": 2, "leave": 1,
 }  # fmt: skip
+MIXED = WEIGHTS | {"follow": 6, "beside": 10}
 LENGTH = 140
 BEFORE, AFTER = 80, 60
 """Steps around a restart."""
 USUAL, ALL = 8, 32
 """Walks of a usual run, and of a thorough one."""
+FEW_MIXED, ALL_MIXED = 4, 16
+"""The same of those that look at every field."""
 RESTARTS = 3
 WEIGHT = 2
 """Times of an answer until the first is due; each right one gives the next its time."""
 
 
-def _drawn(rng: Random, length: int) -> list[Step]:
-    names, weights = list(WEIGHTS), list(WEIGHTS.values())
+def _drawn(rng: Random, length: int, table: Mapping[str, int] = WEIGHTS) -> list[Step]:
+    names, weights = list(table), list(table.values())
     return [Step(what, rng.randrange(1 << 32)) for what in rng.choices(names, weights, k=length)]
 
 
-async def _walked(ctx: CaseContext, *, strict: bool, restarts: bool) -> None:
+async def _walked(ctx: CaseContext, *, strict: bool, restarts: bool, mixed: bool = False) -> None:
     """Topics come and go, producers and subscribers too; each answer is held against a model.
 
     Where an answer is wrong, the report has the smallest walk that was found to bring it.
     """
     opening = [Step("create", number) for number in range(2)] + [Step("write", 2), Step("write", 3)]
-    steps = [*opening, *_drawn(ctx.rng, BEFORE if restarts else LENGTH)]
+    drawn = MIXED if mixed else WEIGHTS
+    steps = [*opening, *_drawn(ctx.rng, BEFORE if restarts else LENGTH, drawn)]
     if restarts:
         steps += [
             Step("restart", 0),
@@ -45,7 +49,7 @@ async def _walked(ctx: CaseContext, *, strict: bool, restarts: bool) -> None:
         ]
 
     async def attempt(some: Sequence[Step]) -> None:
-        facts = Facts(ctx, strict=strict)
+        facts = Facts(ctx, strict=strict, mixed=mixed)
         await facts.connect()
         try:
             for step in some:
@@ -69,6 +73,13 @@ for _number in range(1, ALL + 1):
         "In any order of requests, each answer is the one that the register gives for the state.",
         partial(_walked, strict=True, restarts=False), weight=WEIGHT, thorough=_number > USUAL,
         twin_of="any/registered-1", dialects=("specified",),
+    )  # fmt: skip
+for _number in range(1, ALL_MIXED + 1):
+    register(
+        f"any/mixed-{_number}", "5.1/any-order-registered",
+        "In any order of requests, also of subscribers, every field of each answer is right.",
+        partial(_walked, strict=True, restarts=False, mixed=True), weight=2 * WEIGHT,
+        thorough=_number > FEW_MIXED, twin_of="any/registered-1", dialects=("specified",),
     )  # fmt: skip
 for _number in range(1, RESTARTS + 1):
     register(

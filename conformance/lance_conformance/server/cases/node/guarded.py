@@ -10,7 +10,7 @@ from lance_conformance.server.cases import requests
 from lance_conformance.server.cases.node.tokens import required, stranger
 from lance_conformance.server.cases.registry import case
 from lance_conformance.server.cases.requests import CONSUMER, Request
-from lance_conformance.server.consumers import commit_ack, subscribe_ack
+from lance_conformance.server.consumers import commit_ack, subscribe_ack, unsubscribe_ack
 from lance_conformance.server.expect import ack, answer
 from lance_conformance.wire.frame import Command, Frame
 
@@ -63,7 +63,7 @@ READS = {
     ),
     "get": Guarded("GetTopic", "28.4/other", requests.get, _TOPIC),
     "unsubscribe": Guarded(
-        "Unsubscribe", "28.4/other", requests.unsubscribe, lambda _: ack(CONSUMER)
+        "Unsubscribe", "28.4/other", requests.unsubscribe, lambda _: unsubscribe_ack("5.13/ack")
     ),
     "status": Guarded(
         "GetClusterStatus", "28.4/other", requests.status, _topic(Command.CLUSTER_STATUS_RESPONSE)

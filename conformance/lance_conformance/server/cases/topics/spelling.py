@@ -83,3 +83,32 @@ async def case_matters(ctx: CaseContext) -> None:
         frame = await ctx.side.ask(create_topic(name), topic_response("5.3/name-case"))
         said = (read_json(frame.payload) or {}).get("name")
         ctx.check(said == name, "field:name", f"the name must be {name!r}, is {said!r}")
+
+
+TAILS = (
+    " a", "-\u00e9", "-\u4e2d\u6587", "-\U0001f600", "-\U00020000", ".a", "_a", ":a",
+    "-..a",
+    "-#", "-%41", "-*?", "-<&>'\"", "-a\\b", "-~", "-\u00a0a",
+)  # fmt: skip
+"""Ends of names beyond letters, digits and dashes, all of which are allowed, or none."""
+
+
+@case("name/all-or-plain", "5.3/name-utf8-kept", dialects=("specified",), quick=False)
+async def all_or_plain(ctx: CaseContext) -> None:
+    """A target that takes a name beyond letters, digits and dashes takes all and tells them whole.
+
+    None of them has a slash, a control character, or one that changes how a name looks.
+    """
+    refused = ctx.error(ErrorCode.INVALID_TOPIC_NAME, cite="AMB-24", text="name")
+    told: dict[str, object] = {}
+    for tail in TAILS:
+        name = ctx.name(tail)
+        reply = await ctx.side.ask(create_topic(name), topic_response("5.3/answer"), refused)
+        told[name] = (read_json(reply.payload) or {}).get("name")
+    taken = {name: said for name, said in told.items() if said is not None}
+    wrong = {name: said for name, said in taken.items() if said != name}
+    ctx.check(not wrong, "field:name", f"names were created and are told otherwise: {wrong}")
+    missing = [name for name in told if name not in taken]
+    ctx.check(
+        not taken or not missing, "names", f"of {len(told)} names these are refused: {missing}"
+    )

@@ -81,6 +81,35 @@ async def _whole_records(ctx: CaseContext, size: int, step: int) -> None:
             )  # fmt: skip
 
 
+async def _far(ctx: CaseContext, large: int, count: int) -> None:
+    """Small batches stand between large ones: each is found at its offset, and the end is told."""
+    topic, peer = await ctx.topic(), await ctx.open()
+    marks, end = {}, 0
+    filling = bytes(large)
+    for number in range(count):
+        mark = ingest(topic.id, ctx.batch(), [number.to_bytes(4, "big") * 9] * 2)
+        body = ingest(topic.id, ctx.batch(), [filling])
+        peer.send(mark, body)
+        await peer.expect(ack(mark.batch_id))
+        await peer.expect(ack(body.batch_id))
+        marks[end] = mark.payload
+        end += len(mark.payload) + len(body.payload)
+    for at, right in marks.items():
+        got = await ctx.fetch(topic, at, len(right))
+        ctx.check(got.data == right, "data", f"other bytes stand at byte {at} of {end}")
+        after = at + len(right)
+        told = f"the answer ends at {after}, and says {got.next_offset}"
+        ctx.check(got.next_offset == after, "field:next_offset", told)
+    got = await ctx.fetch(topic, 2**64 - 1)
+    ctx.check(got.next_offset == end, "field:next_offset", f"the end is {end}: {got.next_offset}")
+
+
+for _count, _thorough in ((5, False), (17, True)):
+    register(
+        f"vol/far-{_count * 8}-mib", "5.9/walk",
+        f"In a log of more than {_count * 8} MiB each batch is found at its offset.",
+        partial(_far, large=8 * MIB, count=_count), weight=4 + _count * 4, thorough=_thorough,
+    )  # fmt: skip
 for _size, _step in ((300 * KIB, 20_000), (3 * MIB, 200_000)):
     register(
         f"vol/whole-records-{_size // KIB}", "5.9/cut",

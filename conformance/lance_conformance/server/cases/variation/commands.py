@@ -8,7 +8,7 @@ from lance_conformance.engine.expectations import Allowed, closed
 from lance_conformance.server.case_context import ALIVE, CaseContext
 from lance_conformance.server.cases.registry import BOTH, SPECIFIED
 from lance_conformance.server.cases.variation.common import NOT_FOUND, holds, register
-from lance_conformance.server.consumers import commit_ack, subscribe_ack
+from lance_conformance.server.consumers import commit_ack, subscribe_ack, unsubscribe_ack
 from lance_conformance.server.expect import ack, answer, keepalive, topic_response
 from lance_conformance.wire.codes import ANY_ERROR, ErrorCode
 from lance_conformance.wire.consumers import commit_offset, offset_for_time, subscribe, unsubscribe
@@ -238,7 +238,7 @@ async def _unsubscribed(ctx: CaseContext) -> None:
     for bit in BITS:
         other = topic.id | 1 << bit
         if other != topic.id:
-            acked = ack(ctx.consumer, "5.13/without")
+            acked = unsubscribe_ack("5.13/without")
             await peer.ask(unsubscribe(other, ctx.consumer), acked, refused)
     payload = await ctx.store(topic, ctx.values(1))
     got = ctx.read(peer, await peer.frame(answer(Command.FETCH_RESPONSE, "5.13/only-that")))

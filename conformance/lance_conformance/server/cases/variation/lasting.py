@@ -14,6 +14,7 @@ from lance_conformance.server.cases.variation.common import (
     send_all,
 )
 from lance_conformance.server.cases.variation.position import FAULTS
+from lance_conformance.server.cases.variation.waiting import WATCHED, pause
 from lance_conformance.server.consumers import commit_ack, subscribe_ack
 from lance_conformance.server.expect import ack, answer, topic_response
 from lance_conformance.wire.codes import ANY_ERROR, ErrorCode
@@ -26,6 +27,7 @@ from lance_conformance.wire.control import (
     get_topic,
     ingest,
     read_json,
+    set_retention,
 )
 from lance_conformance.wire.frame import Command
 
@@ -189,6 +191,25 @@ async def _default(ctx: CaseContext) -> None:
         ctx.check(got.data == joined(frames), "data", "topic 0 must have what it was given")
 
 
+async def _last_limits(ctx: CaseContext) -> None:
+    """The limits of before the last SetRetention do not come back, and what is told is the same."""
+    topic = await ctx.topic()
+    async with ctx.precondition("setting limits, and taking them back"):
+        for limits in ((1, 1), (0, 0)):
+            request = set_retention(topic.id, *limits)
+            await ctx.side.ask(request, topic_response("5.10/answer"))
+    payload = await ctx.store(topic, ctx.values(20, 400))
+    told = topic_response("6.1/restart")
+    before = read_json((await ctx.side.ask(get_topic(topic.id), told)).payload) or {}
+    await ctx.restart()
+    now = read_json((await ctx.side.ask(get_topic(topic.id), told)).payload) or {}
+    for name in ("max_age_secs", "max_bytes"):
+        was, said = before.get(name), now.get(name)
+        ctx.check(said == was, f"field:{name}", f"{name} was {was}, and is {said}")
+    await pause(ctx, WATCHED)
+    await holds(ctx, topic, payload)
+
+
 Question = Callable[[CaseContext], Awaitable[None]]
 _QUESTIONS: tuple[tuple[str, str, str, Question, tuple[str, ...]], ...] = (
     ("restart-keeps-65-topics", "6.1/restart", "65 topics are there after a restart.",
@@ -206,6 +227,8 @@ _QUESTIONS: tuple[tuple[str, str, str, Question, tuple[str, ...]], ...] = (
      partial(_several_restarts, count=3), BOTH),
     ("restart-keeps-limited-topics", "6.1/restart",
      "A topic that was created with limits is there after a restart.", _limited, BOTH),
+    ("restart-keeps-retention", "5.10/last-counts",
+     "After a restart the last limits of a topic count.", _last_limits, BOTH),
     ("restart-keeps-names", "6.1/restart", "Names that are taken are taken after a restart.",
      _names, BOTH),
     ("restart-keeps-deleted-ids", "12.2/topic-deleted",

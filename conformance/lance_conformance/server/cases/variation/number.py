@@ -7,6 +7,7 @@ from functools import partial
 
 from lance_conformance.server.case_context import ALIVE, CaseContext, Topic
 from lance_conformance.server.cases.variation.common import (
+    IN_FLIGHT,
     NONCE,
     batches,
     created,
@@ -15,7 +16,7 @@ from lance_conformance.server.cases.variation.common import (
     register,
     send_all,
 )
-from lance_conformance.server.consumers import commit_ack, pushed, subscribe_ack
+from lance_conformance.server.consumers import commit_ack, pushed, pushed_under, subscribe_ack
 from lance_conformance.server.expect import ack, answer, keepalive, topic_response
 from lance_conformance.server.peer import Peer
 from lance_conformance.wire.codes import ANY_ERROR, ErrorCode
@@ -23,6 +24,8 @@ from lance_conformance.wire.consumers import commit_offset, read_consumer_at, su
 from lance_conformance.wire.control import (
     KEEPALIVE,
     LIST_TOPICS,
+    create_topic,
+    fetch,
     get_topic,
     ingest,
     read_json,
@@ -41,13 +44,15 @@ USUAL = frozenset({9, 65, 257, 1025})
 NAME = 250
 """Bytes of a name, so that a list of 257 of them has more than 64 KiB."""
 PUSHED = answer(Command.FETCH_RESPONSE, "5.12/push-new")
+COVERED = frozenset({("topics", 65)})
+"""What a larger number of a usual run shows as well, and takes long."""
 BURST, PACED, ENOUGH = 256, 0.4, 3
 """Keepalives that every server answers at once; seconds after which one that comes later was held
 back on purpose; how many of those show that each is still answered."""
 
 
 async def _topics(ctx: CaseContext, count: int) -> None:
-    """Each has its own record, sent over one connection, and all are listed."""
+    """Each has its own record, sent over one connection, all are listed, and names are taken."""
     topics = await created(ctx, count, size=NAME)
     ids = {topic.id for topic in topics}
     ctx.check(
@@ -55,9 +60,18 @@ async def _topics(ctx: CaseContext, count: int) -> None:
     )
     frames = {topic.id: batches(ctx, topic, 1)[0] for topic in topics}
     await send_all(ctx.side, list(frames.values()), "6.1/isolation")
-    for topic in topics:
-        await holds(ctx, topic, frames[topic.id].payload)
+    right = answer(Command.FETCH_RESPONSE, "6.1/isolation")
+    for start in range(0, count, IN_FLIGHT):
+        some = topics[start : start + IN_FLIGHT]
+        ctx.side.send(*(fetch(topic.id, 0, 1 << 16) for topic in some))
+        for topic in some:
+            data = ctx.read(ctx.side, await ctx.side.frame(right)).data
+            own = data == frames[topic.id].payload
+            ctx.check(own, "data", f"topic {topic.id} must have its record, not {len(data)} bytes")
     await _lists(ctx, topics)
+    taken = ctx.error(ErrorCode.TOPIC_ALREADY_EXISTS, cite="12.2/topic-exists", text="exists")
+    for topic in (topics[0], topics[count // 2], topics[-1]):
+        await ctx.side.ask(create_topic(topic.name), taken)
 
 
 async def _listed(ctx: CaseContext, count: int) -> None:
@@ -233,12 +247,12 @@ async def _subscribed(ctx: CaseContext, count: int) -> None:
 async def _pushed_topics(ctx: CaseContext, count: int) -> None:
     """What is stored in each of the topics is pushed."""
     peer = await ctx.open()
-    async with ctx.precondition("subscribing"):
+    async with ctx.precondition("creating the topics"):
         topics = await created(ctx, count)
-        await _subscribe_to(ctx, peer, topics, "5.12/ack")
+    await _subscribe_to(ctx, peer, topics, "5.12/each-topic")
     for topic in topics:
         payload = await ctx.store(topic, ctx.values(1))
-        got = ctx.read(peer, await peer.frame(pushed(topic.id, "5.12/push"))).data
+        got = ctx.read(peer, await peer.frame(pushed_under(topic.id, "5.12/push-topic"))).data
         ctx.check(got == payload, "data", f"what is pushed of topic {topic.id} must be its record")
 
 
@@ -316,20 +330,21 @@ for _name, _clause, _title, _question, _most in _QUESTIONS:
         register(
             f"num/{_name}-{_count}", _clause, _title.format(_count),
             partial(_question, count=_count), weight=2 + _count // _a_weight,
-            thorough=_count > _most or _count not in USUAL,
+            thorough=_count > _most or _count not in USUAL or (_name, _count) in COVERED,
+            seconds=PACED * ENOUGH if _name == "keepalives" and _count > BURST else 0,
             dialects=("specified",) if _name in ("remembered", "retried") else None,
         )  # fmt: skip
-for _count in (129, 257, 1025):
+for _count in (33, 129, 257, 1025):
     register(
         f"num/listed-{_count}", "5.4/many", f"{_count} topics are all listed.",
-        partial(_listed, count=_count), weight=2 + _count // SYNCED, thorough=_count != 129,
+        partial(_listed, count=_count), weight=2 + _count // SYNCED, thorough=_count != 33,
     )  # fmt: skip
 for _count in (4097, 10_001):
     register(
         f"num/remembered-{_count}", "10.4/retry-elsewhere",
         f"Of {_count} batches the first is known when it comes again.",
-        partial(_remembered, count=_count), weight=2 + _count // 64, thorough=True,
-        dialects=("specified",), twin_of="num/remembered-1025",
+        partial(_remembered, count=_count), weight=2 + _count // 64,
+        thorough=_count > 4097, dialects=("specified",), twin_of="num/remembered-1025",
     )  # fmt: skip
 for _count in MANY:
     register(
@@ -342,14 +357,15 @@ for _count in (*SOME, 513):
     register(
         f"num/connections-{_count}", "2.1/connections",
         f"{_count} connections are open at once, and each is served.",
-        partial(_connections, count=_count), weight=2 + _count // 32, thorough=_count > max(FEW),
+        partial(_connections, count=_count), weight=2 + _count // 32,
+        thorough=_count not in USUAL,
     )  # fmt: skip
 for _count in (*FEW, 129):
     register(
         f"num/subscribed-{_count}", "5.12/each-topic",
         f"A connection subscribes to {_count} topics.",
         partial(_subscribed, count=_count), weight=2 + _count // SYNCED,
-        thorough=_count in {17, 65},
+        thorough=_count in {17, 129},
     )  # fmt: skip
     register(
         f"num/pushed-topics-{_count}", "5.12/push",
@@ -368,6 +384,6 @@ for _count in (*FEW, 129):
 for _count in SOME:
     register(
         f"num/pushes-{_count}", "5.12/push", f"{_count} pushes bring {_count} records.",
-        partial(_pushes, count=_count), weight=2 + _count // 64, thorough=_count > 129,
-        needs=("push",), dialects=("specified",),
+        partial(_pushes, count=_count), weight=2 + _count // 64,
+        thorough=_count in {17, 65}, needs=("push",), dialects=("specified",),
     )  # fmt: skip

@@ -7,7 +7,7 @@ from lance_conformance.server.golden.rules.fetching import SENTINEL, Fetching
 from lance_conformance.server.golden.state import Connection, Refused, Replies, Subscription, Topic
 
 INVALID_PAYLOAD = 0x04
-SIZES = {0x02: 4, 0x03: 0, 0x07: 0, 0x20: 24, 0x21: 12, 0x22: 20, 0x30: 0, 0x70: 12}
+SIZES = {0x02: 4, 0x03: 0, 0x07: 0, 0x20: 24, 0x21: 12, 0x22: 20, 0x30: 0, 0x70: 12, 0x75: 20}
 
 
 class Consumers(Fetching):
@@ -76,7 +76,7 @@ class Consumers(Fetching):
         for subscription in list(connection.subscriptions.values()):
             topic = self.memory.topics.get(subscription.topic)
             if topic is None:
-                del connection.subscriptions[subscription.topic]
+                connection.subscriptions.pop(subscription.topic, None)
                 replies += self.push_ended(subscription.topic)
             else:
                 replies += self.pushed(topic, subscription)

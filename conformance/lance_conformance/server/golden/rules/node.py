@@ -54,6 +54,25 @@ class Node(Consumers):
         """An offset."""
         return Reply(0x40, 0x71, struct.pack("<Q", offset))
 
+    def times_between(self, topic: Topic, start: int, end: int, /) -> list[tuple[int, int]]:
+        """When each batch arrived that has bytes in a range, and where it begins."""
+        ends = [begin for _, begin in topic.arrivals[1:]] + [len(topic.log)]
+        pairs = zip(topic.arrivals, ends, strict=True) if topic.arrivals else ()
+        return [arrival for arrival, after in pairs if arrival[1] < end and after > start]
+
+    def end_of_times(self, topic: Topic, end: int, /) -> int:
+        """Nothing after the end of the log has a time."""
+        return min(end, len(topic.log))
+
+    def most_times(self) -> int:
+        """So many batches are told in one answer."""
+        return 50
+
+    def times_answer(self, next_offset: int, times: list[tuple[int, int]], /) -> Reply:
+        """Where to go on, and the offset and the time of each batch."""
+        pairs = b"".join(struct.pack("<QQ", start, time) for time, start in times)
+        return Reply(0x40, 0x76, struct.pack("<QI", next_offset, len(pairs)) + pairs)
+
     def idle_limit(self, _unfinished: bool, /) -> float | None:
         """Seconds that a connection may be silent, in the middle of a frame or not: no limit."""
         return None

@@ -24,6 +24,12 @@ def subscribes_twice(server: Specified, subscription: Subscription, /) -> None:
     server.memory.speaker.subscriptions.pop(subscription.topic)
 
 
+@mutant(Specified.subscribed_already, only="specified")
+def keeps_the_first_of_two_subscriptions(server: Specified, first: Subscription, /) -> None:
+    """An Unsubscribe ends the second of two subscriptions to a topic, and never the first."""
+    server.memory.speaker.subscriptions[-first.topic] = first
+
+
 @mutant(Specified.batch_limit_ok, only="specified")
 def pushes_batches_of_0_bytes(_server: Specified, _max_bytes: int, /) -> bool:
     """A subscription whose batches may bring nothing is accepted."""

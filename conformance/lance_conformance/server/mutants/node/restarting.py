@@ -20,6 +20,14 @@ def comes_back_empty(server: Specified) -> None:
     server.memory.topics.clear()
 
 
+@mutant(Specified.restarted, asked=("log/restart-*",))
+def brings_old_limits_back(server: Specified) -> None:
+    """Limits that were set to 0 are the first ones again, and remove what is there."""
+    for topic in server.memory.topics.values():
+        if topic.limits == (0, 0):
+            topic.log = b""
+
+
 @mutant(Specified.restarted)
 def dates_topics_by_their_files(server: Specified) -> None:
     """The creation time of a topic is when it was last opened."""

@@ -103,7 +103,7 @@ ASKED: Mapping[str, tuple[str, ...]] = {
     "cursor_after": ("num/pushes-*",),
     "limit": ("width/max-bytes-*", "size/max-bytes-*", "size/whole-record-*"),
     "counted": ("width/record-count-*",),
-    "next_id": ("num/topics-*", "num/created-in-turn-*", "num/partitions-*"),
+    "next_id": ("num/topics-*", "num/listed-*", "num/created-in-turn-*", "num/partitions-*"),
     "listed": ("num/topics-*", "num/listed-*", "rep/list*", "size/list-of-*"),
     "commit_kept": ("num/consumers-*", "num/committed-in-turn-*", "num/committed-topics-*"),
     "waits_for_others": ("num/connections-*", "mix/each-its-own-*"),

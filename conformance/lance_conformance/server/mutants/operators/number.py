@@ -64,9 +64,6 @@ def _objects(most: int) -> None:
             topic_id - most if topic_id - most in server.memory.topics else topic_id
         )
 
-    def waits(server: Specified, crowd: int, unfinished: int, unread: int, /) -> bool:
-        return crowd > most or golden(server).waits_for_others(crowd, unfinished, unread)
-
     def consumer_topic(server: Specified, topic_id: int, /) -> Topic:
         counts = server.memory.speaker.counts
         counts["subscribed"] += 1
@@ -82,17 +79,24 @@ def _objects(most: int) -> None:
         f"A Fetch from a topic brings the data of the one {most} before it.",
         fetch_topic,
     )
-    register(
-        Specified.waits_for_others,
-        f"serves-{most}-connections",
-        f"At most {most} connections are served.",
-        waits,
-    )
+    _connections(most)
     register(
         Specified.consumer_topic,
         f"has-{most}-subscriptions",
         f"A connection has at most {most} subscriptions.",
         consumer_topic,
+    )
+
+
+def _connections(most: int) -> None:
+    def waits(server: Specified, crowd: int, unfinished: int, unread: int, /) -> bool:
+        return crowd > most or golden(server).waits_for_others(crowd, unfinished, unread)
+
+    register(
+        Specified.waits_for_others,
+        f"serves-{most}-connections",
+        f"At most {most} connections are served.",
+        waits,
     )
 
 
@@ -334,6 +338,8 @@ for _number in MOST:
         _followers(_number)
 for _number in (512, 1000):
     _commits(_number)
+for _number in (100, 200, 256):
+    _connections(_number)
 for _number in (64, 256):
     _mixed_up(_number)
 for _number in (1000, 1024):

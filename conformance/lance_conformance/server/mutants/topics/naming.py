@@ -1,6 +1,6 @@
 """Servers that are wrong about the life and the names of topics."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.golden.state import Body, Refused, Topic
@@ -213,3 +213,22 @@ _allows("isolates", "Isolates", "\u2066\u2067\u2068\u2069")
 _allows("separators", "Separators of lines and paragraphs", "\u2028\u2029")
 _allows("one-dot", "One dot alone", ["."])
 _allows("two-dots", "Two dots alone", [".."])
+
+
+def _refuses_names(slug: str, words: str, refused: Callable[[str], bool]) -> None:
+    def name_characters_ok(server: Specified, name: str, /) -> bool:
+        return not refused(name) and golden(server).name_characters_ok(name)
+
+    register(Specified.name_characters_ok, f"refuses-names-with-{slug}",
+             f"A name with {words} is refused.", name_characters_ok, "specified",
+             ("name/all-or-plain",))  # fmt: skip
+
+
+_refuses_names("spaces", "a space", lambda name: " " in name)
+_refuses_names("letters-beyond-ascii", "a letter beyond ASCII", lambda name: not name.isascii())
+_refuses_names("dots", "two dots", lambda name: ".." in name)
+_refuses_names("late-characters", "a character beyond U+1FFFF",
+               lambda name: max(map(ord, name)) > 0x1FFFF)  # fmt: skip
+_refuses_names(
+    "marks", "a mark that file names do not have", lambda name: bool(set(name) & set('*?<>:"'))
+)
