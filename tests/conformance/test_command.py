@@ -138,9 +138,10 @@ def test_another_order_gives_the_same_verdicts(serve: Serve) -> None:
 
 def test_nobody_there_is_3() -> None:
     """An address where nobody listens; the message names it."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    done = kit(*target(port))
+    with socket.socket() as bound:  # nobody else can have the port, and nobody listens there
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+        done = kit(*target(port))
     assert done.returncode == 3
     assert f"cannot reach 127.0.0.1:{port}" in done.stderr
     assert done.stdout == ""

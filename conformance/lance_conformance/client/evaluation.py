@@ -71,11 +71,16 @@ _OUT_OF_TIME = frozenset({"timeout", "redirect", "retriable"})
 """Kinds of errors that a client tells whose time ran out: it may tell what it last heard."""
 
 
+def _may_be_late(kind: str, server: ScriptedServer) -> bool:
+    """Whether an error may come of too little time: the client may also have hung up over it."""
+    return kind in _OUT_OF_TIME or (kind == "closed" and server.hung_up)
+
+
 def _judge_error(op: Op, error: Mapping[str, Any], server: ScriptedServer) -> None:
     kind, text = error["kind"], str(error["text"])[:LONGEST_TEXT]
     told = f"an error of kind {kind}: {text}"
     if not op.want.error:
-        raise _failure("failed", op, told, server, late=kind in _OUT_OF_TIME)
+        raise _failure("failed", op, told, server, late=_may_be_late(kind, server))
     # Without a connection, because connect told it: what connect told is the reason.
     reason = server.unconnected if kind == "closed" and server.unconnected else kind
     if op.want.kinds and not {kind, reason} & set(op.want.kinds):

@@ -106,11 +106,12 @@ def test_servers_that_speak_no_lwp_do_not_pass(name: str) -> None:
 
 def test_nobody_there() -> None:
     """The error names the address and what to look at."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    conditions = Conditions(Target("127.0.0.1", port), SPECIFIED, SPECIFIED)
-    with pytest.raises(PreflightError, match=f"cannot reach 127.0.0.1:{port}.*server running"):
-        asyncio.run(preflight(conditions))
+    with socket.socket() as bound:  # nobody else can have the port, and nobody listens there
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+        conditions = Conditions(Target("127.0.0.1", port), SPECIFIED, SPECIFIED)
+        with pytest.raises(PreflightError, match=f"cannot reach 127.0.0.1:{port}.*server running"):
+            asyncio.run(preflight(conditions))
 
 
 def test_the_budget_follows_the_slowest_round_trip() -> None:

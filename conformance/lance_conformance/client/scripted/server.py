@@ -438,6 +438,11 @@ class ScriptedServer:
 
     # -- what the case asks ------------------------------------------------------------------------
 
+    @property
+    def hung_up(self) -> bool:
+        """Whether the client has ended a connection over which nothing wrong was sent."""
+        return any(each.ended and not each.wronged for each in self.connections)
+
     def count(self, what: str) -> int:
         """How often a client has done something."""
         return self._counts[what]
